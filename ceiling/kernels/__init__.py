@@ -1,0 +1,1 @@
+"""Compiled inner loops: arrays and scalars in and out, serial, no fast-math."""

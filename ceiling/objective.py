@@ -1,0 +1,287 @@
+"""Every definition, once, in plain numpy float64: the reference for everything fast.
+
+Symbols follow Shi & Gu, arXiv 2608.25230, section 3: masses ``p``, values ``v_j``, dense output
+``mu = sum p_j v_j``, residuals ``z_j = p_j (v_j - mu)``, kept mass ``p(A)``, forced error
+``e_S(A) = |mu - sum_A (p_j / p(A)) v_j| = |sum_A z_j| / p(A)``.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import comb
+
+import numpy as np
+
+from ceiling.problem import InputError, Row, check_budget, check_kept
+
+TIE = 1e-12
+"""Relative: errors this close tie. Direct sums of at most a few hundred terms differ from the
+exact value by about 1e-14 relative, so equal errors never look different."""
+
+ZERO = 1e-14
+"""In units of sigma: an error below this is rounding of an exact zero (sums of residuals carry
+about 1e-16 sigma each), so all such errors tie."""
+
+FREE_TOLERANCE = 1e-10
+"""In units of sigma: how far a free error may lie above the true distance to the hull."""
+
+POOL_CAP = 200_000
+"""Subsets: the paper's cap on one exhaustive enumeration."""
+
+EXTRA_CAP = 24
+"""Keys: the paper's largest number of candidates beside the top-mass set."""
+
+LEVERAGE_RIDGE = 1e-2
+"""Ridge of the leverage scores, in units of the mean eigenvalue of ``K^T K``. The paper gives no
+value; one hundredth damps directions the keys hardly use and leaves the others alone."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class CentredRow:
+    """What a row computes once; only keys of positive mass, ascending by position.
+
+    Attributes
+    ----------
+    positions : ndarray of int64, shape (n,)
+        Where the keys stand in the row.
+    masses : ndarray of float64, shape (n,)
+    centred : ndarray of float64, shape (n, d)
+        ``v_j - mu``.
+    residuals : ndarray of float64, shape (n, d)
+        ``z_j = p_j (v_j - mu)``; they sum to 0.
+    distances : ndarray of float64, shape (n,)
+        ``|v_j - mu|``.
+    radius : float
+        ``D = max_j |v_j - mu|``, in the units of the values.
+    sigma : float
+        ``sqrt(sum p_j |v_j - mu|^2)``, in the units of the values.
+    """
+
+    positions: np.ndarray
+    masses: np.ndarray
+    centred: np.ndarray
+    residuals: np.ndarray
+    distances: np.ndarray
+    radius: float
+    sigma: float
+
+
+def centre(row: Row) -> CentredRow:
+    """Residuals and distances of a row about its dense output (section 3)."""
+    positions = np.flatnonzero(row.masses)
+    whole = len(positions) == len(row.masses)
+    masses = row.masses if whole else row.masses[positions]
+    values = row.values if whole else row.values[positions]
+    centred = values - masses @ values
+    squares = np.einsum("jd,jd->j", centred, centred)
+    return CentredRow(
+        positions,
+        masses,
+        centred,
+        residuals=masses[:, None] * centred,
+        distances=np.sqrt(squares),
+        radius=float(np.sqrt(squares.max())),
+        sigma=float(np.sqrt(masses @ squares)),
+    )
+
+
+def largest(scores: np.ndarray, count: int) -> np.ndarray:
+    """Ascending indices of the `count` largest scores; ties go to the lowest index."""
+    return np.sort(np.argsort(-scores, kind="stable")[:count])
+
+
+def top_mass(row: Row, s: int) -> np.ndarray:
+    """Top-mass set ``A*_s``: the `s` largest masses, ties to the lowest position.
+
+    Returns
+    -------
+    ndarray of int64, shape (min(s, n_keys),)
+        Ascending positions.
+    """
+    return largest(row.masses, min(check_budget(s), row.n_keys)).astype(np.int64)
+
+
+def dropped_mass(row: Row, kept: Iterable[int]) -> float:
+    """``1 - p(A)``, summed over the dropped keys so that a small value keeps its digits."""
+    dropped = row.masses.copy()
+    dropped[check_kept(row, kept)] = 0
+    return float(dropped.sum())
+
+
+def forced_error(row: Row, kept: Iterable[int]) -> float:
+    """``e_S(A) = |sum_A z_j| / p(A)``: distance of the renormalised output from the dense one.
+
+    Sums run over kept positions in ascending order. Keeping every key is exact, error 0.
+
+    Returns
+    -------
+    float
+        In the units of the values.
+    """
+    return forced_error_at(centre(row), np.searchsorted(np.flatnonzero(row.masses), check_kept(row, kept)))
+
+
+def forced_error_at(row: CentredRow, kept: np.ndarray) -> float:
+    """`forced_error` of the ascending key indices `kept` of a centred row."""
+    if len(kept) == len(row.masses):
+        return 0.0
+    g = row.residuals[kept].sum(axis=0)
+    return float(np.sqrt(g @ g) / row.masses[kept].sum())
+
+
+def free_error(row: Row, kept: Iterable[int]) -> float:
+    """``e_F(A) = dist(mu, conv{v_j : j in A})``: the error when the weights are re-solved.
+
+    Returns
+    -------
+    float
+        In the units of the values, at most 1e-10 sigma above the true distance.
+
+    Raises
+    ------
+    ArithmeticError
+        When rounding keeps the duality gap above that tolerance.
+    """
+    centred = centre(row)
+    points = row.values[check_kept(row, kept)] - row.masses @ row.values
+    return min_norm(points, FREE_TOLERANCE * centred.sigma)
+
+
+def min_norm(points: np.ndarray, tolerance: float) -> float:
+    """Norm of the point of ``conv(points)`` nearest the origin, by Wolfe's algorithm.
+
+    Any ``x`` of the hull bounds the distance from above by ``|x|`` and from below by
+    ``min_j <x, v_j> / |x|``; the search ends when the two are `tolerance` apart.
+
+    Parameters
+    ----------
+    points : ndarray of float64, shape (k, d)
+    tolerance : float
+        In the units of the points.
+
+    References
+    ----------
+    P. Wolfe, "Finding the nearest point in a polytope", Math. Programming 11 (1976).
+    """
+    corral = [int(np.argmin(np.einsum("jd,jd->j", points, points)))]
+    weights = np.ones(1)
+    for _ in range(20 * len(points) + 20):
+        x = weights @ points[corral]
+        norm = float(np.sqrt(x @ x))
+        products = points @ x
+        if norm <= tolerance or norm - products.min() / norm <= tolerance:
+            return norm
+        entering = int(np.argmin(products))
+        if entering in corral:
+            break
+        corral.append(entering)
+        weights = np.append(weights, 0.0)
+        while True:
+            affine = _affine_minimiser(points[corral])
+            if (affine > 0).all():
+                weights = affine
+                break
+            shrinking = affine <= 0
+            step = np.min(weights[shrinking] / (weights[shrinking] - affine[shrinking]))
+            weights = weights + min(step, 1.0) * (affine - weights)
+            weights[shrinking & (weights <= weights[shrinking].min())] = 0
+            corral = [j for j, w in zip(corral, weights, strict=True) if w > 0]
+            weights = weights[weights > 0]
+    raise ArithmeticError(f"free error: duality gap stays above {tolerance:.3g} for {len(points)} keys")
+
+
+def _affine_minimiser(points: np.ndarray) -> np.ndarray:
+    """Weights, summing to 1, of the point of the affine hull nearest the origin."""
+    rest = np.linalg.lstsq((points[1:] - points[0]).T, -points[0], rcond=None)[0]
+    return np.concatenate(([1 - rest.sum()], rest))
+
+
+def default_extra(s: int, cap: int | None = None) -> int:
+    """Candidates beside the top-mass set: 24 / 12 / 6 / 4 at s = 4 / 8 / 16 / 32.
+
+    The largest number up to 24 whose pool has at most 200 000 subsets of size `s`; a `cap` on the
+    subsets replaces both limits (section 5, widening sweep).
+    """
+    check_budget(s)
+    limit = POOL_CAP if cap is None else check_budget(cap, field="cap")
+    extra = 0
+    while comb(s + extra + 1, s) <= limit and (cap is not None or extra < EXTRA_CAP):
+        extra += 1
+    return extra
+
+
+def check_extra(s: int, extra: int | None) -> int:
+    """`extra` as int, the default where it is None; `InputError` if negative or not whole."""
+    if extra is None:
+        return default_extra(s)
+    if isinstance(extra, bool) or not isinstance(extra, int | np.integer) or extra < 0:
+        raise InputError(f"extra: {extra!r}; the number of further candidates is a whole number >= 0")
+    return int(extra)
+
+
+def pool(row: Row, s: int, extra: int | None = None) -> np.ndarray:
+    """Candidate pool: top-mass and the `extra` further keys of largest ``p_j |v_j - mu|``.
+
+    Returns
+    -------
+    ndarray of int64, shape (min(s + extra, n_keys),)
+        Ascending positions (section 3, candidate pool).
+    """
+    s, extra = check_budget(s), check_extra(s, extra)
+    centred = centre(row)
+    return centred.positions[pool_at(centred, largest(centred.masses, s), extra)]
+
+
+def pool_at(row: CentredRow, top: np.ndarray, extra: int) -> np.ndarray:
+    """`pool` as key indices, given the key indices of the top-mass set."""
+    scores = row.masses * row.distances
+    scores[top] = np.inf
+    return largest(scores, len(top) + extra)
+
+
+def frank_wolfe(row: CentredRow, steps: int) -> tuple[np.ndarray, np.ndarray]:
+    """Frank-Wolfe on ``min |mu - conv(v)|`` with exact line search (section 3, geometric set).
+
+    Step 1 takes the key nearest to ``mu``; each further step the key most opposed to the current
+    point. Ends early where no key improves.
+
+    Returns
+    -------
+    keys : ndarray of int64, shape (steps,)
+        Key index taken at each step; after the end the last one repeats.
+    distances : ndarray of float64, shape (steps,)
+        Distance of the point from ``mu`` after each step, in the units of the values.
+    """
+    keys = np.empty(steps, dtype=np.int64)
+    distances = np.empty(steps)
+    key = int(np.argmin(row.distances))
+    x = row.centred[key].copy()
+    for step in range(steps):
+        if step:
+            products = row.centred @ x
+            key = int(np.argmin(products))
+            direction = row.centred[key] - x
+            gap, length = x @ x - products[key], direction @ direction
+            if gap > 0 and length > 0:
+                x += min(gap / length, 1.0) * direction
+            else:
+                key = int(keys[step - 1])
+        keys[step], distances[step] = key, np.sqrt(x @ x)
+    return keys, distances
+
+
+def ridge_leverage(keys: np.ndarray) -> np.ndarray:
+    """Ridge leverage ``k_j^T (K^T K + lambda I)^-1 k_j`` of every key, shape (n,).
+
+    ``lambda`` is `LEVERAGE_RIDGE` times the mean eigenvalue of ``K^T K`` (keys of norm 0 give 0).
+
+    Parameters
+    ----------
+    keys : ndarray of float64, shape (n, d)
+        Post-rotation keys of one KV head, the visible ones.
+    """
+    gram = keys.T @ keys
+    ridge = LEVERAGE_RIDGE * np.trace(gram) / len(gram)
+    if ridge == 0:
+        return np.zeros(len(keys))
+    solved = np.linalg.solve(gram + ridge * np.eye(len(gram)), keys.T)
+    return np.einsum("jd,dj->j", keys, solved)

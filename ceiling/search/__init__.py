@@ -1,0 +1,8 @@
+"""Searches over kept sets, and the measurement of every column of an instance."""
+
+from ceiling.search.candidates import balance as balance
+from ceiling.search.candidates import best_in_pool as best_in_pool
+from ceiling.search.measurement import ENGINE as ENGINE
+from ceiling.search.measurement import measure as measure
+
+__all__ = ["ENGINE", "balance", "best_in_pool", "measure"]

@@ -1,0 +1,157 @@
+"""All that is measured of one row: errors of six kept sets, free errors and statistics, per budget."""
+
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from ceiling.kernels import direct, hull
+from ceiling.objective import (
+    FREE_TOLERANCE,
+    TIE,
+    CentredRow,
+    forced_error_at,
+    frank_wolfe,
+    largest,
+    min_norm,
+    pool_at,
+)
+from ceiling.problem import Status
+from ceiling.search.candidates import balance_among, best_among, mark
+
+ENGINE = "gram-dfs/1"
+"""Name and version of the enumeration; part of what identifies a stored result."""
+
+DEGENERATE = 1e-6
+"""In units of sigma: captured masses carry about 1e-7 relative error, so a smaller top-mass error
+is noise and its ratios mean nothing."""
+
+
+def measure(row: CentredRow, extras: dict[int, int], leverage: np.ndarray) -> list[dict[str, Any]]:
+    """Measure one row at every budget.
+
+    Parameters
+    ----------
+    row : CentredRow
+    extras : dict of int to int
+        Budgets and, for each, the number of candidates beside the top-mass set.
+    leverage : ndarray of float64, shape (n,)
+        Ridge leverage of the row's keys.
+
+    Returns
+    -------
+    list of dict
+        One a budget, ascending: the measured columns of table ``instances`` (schema in
+        `ceiling.store`). Undefined ratios are None.
+    """
+    budgets = sorted(extras)
+    path, distances = frank_wolfe(row, budgets[-1])
+    ranks = np.empty(len(row.masses), dtype=np.int64)
+    ranks[np.argsort(-row.masses, kind="stable")] = np.arange(len(ranks))
+    measured = []
+    for s in budgets:
+        if len(row.masses) <= s:
+            measured.append(_statistics(row, s) | _trivial(row, float(distances[s - 1])))
+            continue
+        geometric = ranks.copy()
+        geometric[path[:s]] = -1  # visited keys first, then by mass
+        sets = {
+            "e_geometric": largest(-geometric, s),
+            "e_leverage": largest(leverage, s),
+        }
+        others = {name: forced_error_at(row, kept) for name, kept in sets.items()}
+        ef_fw = float(distances[s - 1])
+        measured.append(_statistics(row, s) | others | _enumerated(row, s, extras[s], ef_fw))
+    return measured
+
+
+def _statistics(row: CentredRow, s: int) -> dict[str, Any]:
+    """What needs no search: budget, dropped mass, Phi, D and sigma (section 3)."""
+    top = largest(row.masses, s)
+    dropped = row.masses.copy()
+    dropped[top] = 0
+    return {
+        "n_keys": len(row.masses),
+        "s": s,
+        "dropped_mass": float(dropped.sum()),
+        "phi": float(np.linalg.norm(row.residuals[top].sum(axis=0))) if len(top) < len(row.masses) else 0.0,
+        "radius": row.radius,
+        "sigma": row.sigma,
+    }
+
+
+def _trivial(row: CentredRow, ef_fw: float) -> dict[str, Any]:
+    """At most `s` keys: every selector keeps them all and the dense output is reproduced."""
+    zeros = dict.fromkeys(
+        ("e_top", "e_pool", "e_balance", "e_geometric", "e_leverage", "free_top", "free_pool"), 0.0
+    )
+    kept = dict.fromkeys(("kept_top", "kept_pool", "kept_balance"), row.positions)
+    counts = {"pool_size": len(row.positions), "subsets": 1, "swaps": 0, "ties": 1}
+    ratios = dict.fromkeys(("kappa", "closable", "closable_balance", "recovered", "pi"))
+    ending = {"degenerate": False, "status": str(Status.TRIVIAL), "seconds": 0.0}
+    return zeros | kept | counts | ratios | ending | {"ef_fw": ef_fw}
+
+
+def _enumerated(row: CentredRow, s: int, extra: int, ef_fw: float) -> dict[str, Any]:
+    """The pool optimum, the balancing set, their ratios and free errors."""
+    top = largest(row.masses, s)
+    candidates = pool_at(row, top, extra)
+    e_top = direct.forced_error(
+        row.residuals[candidates],
+        row.masses[candidates],
+        mark(candidates, top),
+        np.empty(row.residuals.shape[1]),
+    )
+    start = perf_counter()
+    balanced = balance_among(row, top, candidates)
+    best = best_among(row, s, candidates, balanced.error)
+    seconds = perf_counter() - start
+    degenerate = e_top < DEGENERATE * row.sigma
+    return {
+        "e_top": e_top,
+        "e_pool": best.error,
+        "e_balance": balanced.error,
+        "ef_fw": ef_fw,
+        "free_top": _free_error(row, top),
+        "free_pool": _free_error(row, np.searchsorted(row.positions, best.kept)),
+        **_ratios(e_top, best.error, balanced.error, ef_fw, row.sigma, degenerate),
+        "pool_size": len(candidates),
+        "subsets": best.subsets,
+        "swaps": balanced.swaps,
+        "ties": best.ties,
+        "degenerate": degenerate,
+        "status": str(Status.DEGENERATE if degenerate else best.status),
+        "kept_top": row.positions[top],
+        "kept_pool": best.kept,
+        "kept_balance": balanced.kept,
+        "seconds": seconds,
+    }
+
+
+def _ratios(
+    e_top: float, e_pool: float, e_balance: float, ef_fw: float, sigma: float, degenerate: bool
+) -> dict[str, float | None]:
+    """Ratios of the errors; None where undefined (degenerate, or nothing closable to recover)."""
+    if degenerate:
+        return dict.fromkeys(("kappa", "closable", "closable_balance", "recovered", "pi"))
+    floor = DEGENERATE * sigma
+    attained = e_top <= e_pool * (1 + TIE)
+    return {
+        "kappa": 1.0 if attained else e_top / e_pool if e_pool >= floor else None,
+        "closable": 0.0 if attained else 1 - e_pool / e_top,
+        "closable_balance": 0.0 if e_top <= e_balance * (1 + TIE) else 1 - e_balance / e_top,
+        "recovered": None if attained else (e_top - e_balance) / (e_top - e_pool),
+        "pi": e_pool / ef_fw if ef_fw >= floor else None,
+    }
+
+
+def _free_error(row: CentredRow, kept: np.ndarray) -> float | None:
+    """Free error of a kept set, certified to its tolerance; None where rounding forbids that."""
+    points, tolerance = row.centred[kept], FREE_TOLERANCE * row.sigma
+    upper, lower = hull.min_norm(points, tolerance)
+    if upper - lower <= tolerance:
+        return upper
+    try:
+        return min_norm(points, tolerance)
+    except ArithmeticError:
+        return None
