@@ -66,12 +66,17 @@ class CentredRow:
 
 
 def centre(row: Row) -> CentredRow:
-    """Residuals and distances of a row about its dense output (section 3)."""
+    """Residuals and distances of a row about its dense output (section 3).
+
+    Values are first taken relative to the heaviest key's, which changes nothing but the rounding:
+    equal values give exact zeros, and a common offset costs no digits.
+    """
     positions = np.flatnonzero(row.masses)
     whole = len(positions) == len(row.masses)
     masses = row.masses if whole else row.masses[positions]
     values = row.values if whole else row.values[positions]
-    centred = values - masses @ values
+    shifted = values - values[np.argmax(masses)]
+    centred = shifted - masses @ shifted
     squares = np.einsum("jd,jd->j", centred, centred)
     return CentredRow(
         positions,
@@ -117,7 +122,8 @@ def forced_error(row: Row, kept: Iterable[int]) -> float:
     float
         In the units of the values.
     """
-    return forced_error_at(centre(row), np.searchsorted(np.flatnonzero(row.masses), check_kept(row, kept)))
+    centred = centre(row)
+    return forced_error_at(centred, np.searchsorted(centred.positions, check_kept(row, kept)))
 
 
 def forced_error_at(row: CentredRow, kept: np.ndarray) -> float:
@@ -142,7 +148,7 @@ def free_error(row: Row, kept: Iterable[int]) -> float:
         When rounding keeps the duality gap above that tolerance.
     """
     centred = centre(row)
-    points = row.values[check_kept(row, kept)] - row.masses @ row.values
+    points = centred.centred[np.searchsorted(centred.positions, check_kept(row, kept))]
     return min_norm(points, FREE_TOLERANCE * centred.sigma)
 
 
@@ -163,9 +169,8 @@ def min_norm(points: np.ndarray, tolerance: float) -> float:
     P. Wolfe, "Finding the nearest point in a polytope", Math. Programming 11 (1976).
     """
     corral = [int(np.argmin(np.einsum("jd,jd->j", points, points)))]
-    weights = np.ones(1)
+    weights, x = np.ones(1), points[corral[0]]
     for _ in range(20 * len(points) + 20):
-        x = weights @ points[corral]
         norm = float(np.sqrt(x @ x))
         products = points @ x
         if norm <= tolerance or norm - products.min() / norm <= tolerance:
@@ -176,23 +181,32 @@ def min_norm(points: np.ndarray, tolerance: float) -> float:
         corral.append(entering)
         weights = np.append(weights, 0.0)
         while True:
-            affine = _affine_minimiser(points[corral])
+            affine, x = _affine_minimiser(points[corral])
             if (affine > 0).all():
                 weights = affine
                 break
             shrinking = affine <= 0
-            step = np.min(weights[shrinking] / (weights[shrinking] - affine[shrinking]))
-            weights = weights + min(step, 1.0) * (affine - weights)
-            weights[shrinking & (weights <= weights[shrinking].min())] = 0
-            corral = [j for j, w in zip(corral, weights, strict=True) if w > 0]
-            weights = weights[weights > 0]
+            steps = np.full(len(corral), np.inf)
+            steps[shrinking] = weights[shrinking] / (weights[shrinking] - affine[shrinking])
+            weights = weights + steps.min() * (affine - weights)
+            stays = (steps > steps.min()) & (weights > 0)
+            corral = [j for j, stay in zip(corral, stays, strict=True) if stay]
+            weights = weights[stays]
     raise ArithmeticError(f"free error: duality gap stays above {tolerance:.3g} for {len(points)} keys")
 
 
-def _affine_minimiser(points: np.ndarray) -> np.ndarray:
-    """Weights, summing to 1, of the point of the affine hull nearest the origin."""
-    rest = np.linalg.lstsq((points[1:] - points[0]).T, -points[0], rcond=None)[0]
-    return np.concatenate(([1 - rest.sum()], rest))
+def _affine_minimiser(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The point of the affine hull nearest the origin, and its weights, which sum to 1.
+
+    Solved twice, the second time for what rounding left: the point is then orthogonal to the
+    hull even where it is tiny beside the points.
+    """
+    edges = (points[1:] - points[0]).T
+    rest, x = np.zeros(len(points) - 1), points[0]
+    for _ in range(2):
+        step = np.linalg.lstsq(edges, -x, rcond=None)[0]
+        rest, x = rest + step, x + edges @ step
+    return np.concatenate(([1 - rest.sum()], rest)), x
 
 
 def default_extra(s: int, cap: int | None = None) -> int:

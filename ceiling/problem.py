@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 from math import fsum
 from typing import Any
 
@@ -132,7 +133,7 @@ def check_budgets(budgets: Sequence[int]) -> tuple[int, ...]:
     checked = tuple(sorted(check_budget(s, field="budgets") for s in budgets))
     if not checked:
         raise InputError("budgets: none given; name at least one, e.g. 4,8,16,32")
-    for a, b in zip(checked, checked[1:], strict=False):
+    for a, b in pairwise(checked):
         if a == b:
             raise InputError(f"budgets: {a} is repeated; name each budget once")
     return checked
@@ -159,8 +160,10 @@ def check_kept(row: Row, kept: Iterable[int]) -> np.ndarray:
 def _floats(field: str, array: Any, *, ndim: int) -> np.ndarray:
     """A private float64 copy of `array`, finite and of `ndim` dimensions."""
     try:
+        if np.iscomplexobj(array):
+            raise TypeError("complex numbers")
         out = np.array(array, dtype=np.float64, order="C")
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(f"{field}: not an array of numbers ({error})") from None
     if out.ndim != ndim:
         raise InputError(f"{field}: {out.ndim} dimensions, expected {ndim}")

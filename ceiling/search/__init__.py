@@ -2,7 +2,8 @@
 
 from ceiling.search.candidates import balance as balance
 from ceiling.search.candidates import best_in_pool as best_in_pool
+from ceiling.search.measurement import DEGENERATE as DEGENERATE
 from ceiling.search.measurement import ENGINE as ENGINE
 from ceiling.search.measurement import measure as measure
 
-__all__ = ["ENGINE", "balance", "best_in_pool", "measure"]
+__all__ = ["DEGENERATE", "ENGINE", "balance", "best_in_pool", "measure"]

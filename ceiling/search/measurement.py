@@ -106,7 +106,7 @@ def _enumerated(row: CentredRow, s: int, extra: int, ef_fw: float) -> dict[str, 
     balanced = balance_among(row, top, candidates)
     best = best_among(row, s, candidates, balanced.error)
     seconds = perf_counter() - start
-    degenerate = e_top < DEGENERATE * row.sigma
+    degenerate = e_top <= DEGENERATE * row.sigma
     return {
         "e_top": e_top,
         "e_pool": best.error,
@@ -137,11 +137,11 @@ def _ratios(
     floor = DEGENERATE * sigma
     attained = e_top <= e_pool * (1 + TIE)
     return {
-        "kappa": 1.0 if attained else e_top / e_pool if e_pool >= floor else None,
+        "kappa": 1.0 if attained else e_top / e_pool if e_pool > floor else None,
         "closable": 0.0 if attained else 1 - e_pool / e_top,
         "closable_balance": 0.0 if e_top <= e_balance * (1 + TIE) else 1 - e_balance / e_top,
         "recovered": None if attained else (e_top - e_balance) / (e_top - e_pool),
-        "pi": e_pool / ef_fw if ef_fw >= floor else None,
+        "pi": e_pool / ef_fw if ef_fw > floor else None,
     }
 
 

@@ -1,0 +1,61 @@
+"""The command line: parse, call a stage, print."""
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from ceiling.cli import capture, demo, enumerate, figures, models, query
+from ceiling.problem import InputError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("demo")(demo.demo)
+app.command("models")(models.models)
+app.command("capture")(capture.capture)
+app.command("enumerate")(enumerate.enumerate_dump)
+app.command("query")(query.query)
+app.command("figures")(figures.figures)
+
+
+@app.callback()
+def options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """How much could any better choice of kept keys still win over keeping the largest attention weights?
+
+    The main job: capture attention from a model, enumerate kept sets exactly, draw the figures. `ceiling demo` does
+    all three. Exit codes: 0 done, 1 failed, 2 bad usage or input, 130 interrupted.
+    """
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code. ``--debug`` is understood anywhere."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    debug = "--debug" in arguments
+    try:
+        code = app([a for a in arguments if a != "--debug"], standalone_mode=False)
+    except KeyboardInterrupt:
+        code = 130
+    except Exception as error:
+        if debug:
+            raise
+        typer.echo(f"ceiling: {_one_line(error)}", err=True)
+        return 2 if isinstance(error, InputError) else getattr(error, "exit_code", 1)
+    if code == 130:
+        typer.echo("ceiling: interrupted; what was finished is kept, the same command continues", err=True)
+    return code if isinstance(code, int) else 0
+
+
+def _one_line(error: Exception) -> str:
+    """The error in one line; usage errors know how to word themselves."""
+    message = error.format_message() if hasattr(error, "format_message") else str(error)
+    text = " ".join(message.split())
+    if isinstance(error, InputError | OSError) or hasattr(error, "exit_code"):
+        return text or type(error).__name__
+    return f"{type(error).__name__}: {text} (--debug shows where)"

@@ -1,0 +1,42 @@
+"""`ceiling figures`: run the figure scripts on a store."""
+
+import runpy
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ceiling.problem import InputError
+
+
+def figures(
+    store: Annotated[Path, typer.Option(help="Folder of the store to draw.")] = Path("store"),
+    out: Annotated[Path, typer.Option(help="Folder to write into.")] = Path("figures-out"),
+    only: Annotated[
+        str | None, typer.Option(help="Names of figures, comma-separated; all if absent.")
+    ] = None,
+) -> None:
+    """Draw the figures of a store: each as PNG, PDF, CSV and Markdown beside the paper's numbers."""
+    scripts = {path.stem: path for path in sorted(scripts_folder().glob("*.py")) if path.stem[0] != "_"}
+    names = list(scripts) if only is None else [name.strip() for name in only.split(",")]
+    for name in names:
+        if name not in scripts:
+            raise InputError(f"only: no figure {name!r}; there are {', '.join(scripts)}")
+    for name in dict.fromkeys(names):
+        # Run as files, not imported: they stand above the package, which must not know them.
+        runpy.run_path(str(scripts[name]))["main"](["--store", str(store), "--out", str(out)])
+
+
+def scripts_folder() -> Path:
+    """Where the figure scripts and their reference data are: in the wheel, or beside the package.
+
+    Raises
+    ------
+    FileNotFoundError
+        Neither place has them.
+    """
+    package = Path(__file__).parents[1]
+    for folder in (package / "figures", package.parent / "figures"):
+        if (folder / "reference").is_dir():
+            return folder
+    raise FileNotFoundError(f"figures: no scripts in {package} or beside it; install the package again")

@@ -1,0 +1,69 @@
+"""``ceiling query``: SQL over a store."""
+
+import sys
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ceiling.cli.options import ConfigOption, StoreOption
+from ceiling.problem import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+class Format(StrEnum):
+    """How a result is printed."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+    PARQUET = "parquet"
+    MARKDOWN = "markdown"
+
+
+def query(
+    sql: Annotated[str, typer.Argument(help="One SELECT (or EXPLAIN SELECT) over instances, documents, rows.")],
+    store: StoreOption,
+    format: Annotated[Format, typer.Option("--format", help="How to print the result.")] = Format.TABLE,
+    config: ConfigOption = None,
+) -> None:
+    """Ask the store a question in SQL (polars dialect, reading only).
+
+    Example: ceiling query "SELECT s, count(*) AS n, median(closable) AS c FROM instances GROUP BY s ORDER BY s"
+    --store demo/store
+    """
+    from ceiling.store import open_store, run_sql
+
+    frame = run_sql(open_store(store, config), sql)
+    if format is Format.PARQUET:
+        if sys.stdout.isatty():
+            raise InputError("format: parquet is binary; redirect it, e.g. > result.parquet")
+        frame.write_parquet(sys.stdout.buffer)
+    else:
+        typer.echo(_text(frame, format), nl=False)
+
+
+def _text(frame: "pl.DataFrame", format: Format) -> str:
+    import polars as pl
+
+    if format is Format.CSV:
+        lists = [name for name, dtype in frame.schema.items() if isinstance(dtype, pl.List)]
+        return frame.with_columns(pl.col(lists).cast(pl.List(pl.String)).list.join(" ")).write_csv()
+    if format is Format.JSON:
+        return frame.write_json() + "\n"
+    if frame.columns == ["Logical Plan"]:  # EXPLAIN
+        return "\n".join(frame.to_series()) + "\n"
+    style = "ASCII_MARKDOWN" if format is Format.MARKDOWN else "UTF8_FULL_CONDENSED"
+    with pl.Config(
+        tbl_formatting=style,
+        tbl_rows=-1,
+        tbl_cols=-1,
+        tbl_width_chars=100_000,
+        fmt_str_lengths=1_000,
+        fmt_table_cell_list_len=-1,
+        tbl_hide_dataframe_shape=True,
+        tbl_hide_column_data_types=True,
+    ):
+        return f"{frame}\n"

@@ -1,0 +1,227 @@
+"""Enumeration of a dump: one shard of table ``instances`` per document and layer."""
+
+import platform
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from math import comb
+from pathlib import Path
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ceiling.dump import Document, Dump, open_dump
+from ceiling.objective import LEVERAGE_RIDGE, TIE, ZERO, centre, check_extra, default_extra, ridge_leverage
+from ceiling.problem import InputError, check_budgets
+from ceiling.search import DEGENERATE, ENGINE, measure
+from ceiling.store import SCHEMA_VERSION, TABLES, Shards, config_id
+
+BUDGETS = (4, 8, 16, 32)
+"""Keys kept: the budgets of the paper's enumeration."""
+
+MAX_SUBSETS = 10**10
+"""Subsets an instance: about a minute of one core; beyond that a grid never ends."""
+
+SUBSETS_PER_SECOND, SECONDS_PER_ROW = 2e8, 2e-3
+"""One core, for the estimate of ``--dry-run`` only: the kernel's rate, and everything else."""
+
+BYTES_PER_INSTANCE = 600
+"""On disk, for the estimate of ``--dry-run`` only; kept sets dominate."""
+
+
+class Unit(NamedTuple):
+    """What one shard holds."""
+
+    document: int
+    layer: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be done, and what is done already.
+
+    Attributes
+    ----------
+    dump, store : Path
+    extras : dict of int to int
+        Budgets and the candidates beside the top-mass set at each.
+    units : tuple of Unit
+        All shards of the dump.
+    todo : tuple of Unit
+        Those that do not exist yet.
+    rows : int
+        Query rows a unit (heads times sampled positions).
+    """
+
+    dump: Path
+    store: Path
+    extras: dict[int, int]
+    units: tuple[Unit, ...]
+    todo: tuple[Unit, ...]
+    rows: int
+
+    @property
+    def subsets(self) -> int:
+        """Subsets left to cover, at most."""
+        return len(self.todo) * self.rows * sum(comb(s + extra, s) for s, extra in self.extras.items())
+
+    @property
+    def bytes(self) -> int:
+        """Disk space of what is left, about."""
+        return len(self.todo) * self.rows * len(self.extras) * BYTES_PER_INSTANCE
+
+    @property
+    def seconds(self) -> float:
+        """Time of one core for what is left, about."""
+        return self.subsets / SUBSETS_PER_SECOND + len(self.todo) * self.rows * SECONDS_PER_ROW
+
+
+def plan(
+    dump: str | Path,
+    store: str | Path,
+    budgets: Sequence[int] = BUDGETS,
+    extra: int | None = None,
+    cap: int | None = None,
+) -> Plan:
+    """Check everything and find the missing shards.
+
+    Parameters
+    ----------
+    dump, store : str or Path
+        Folder of the captured dump, and of the store (made by `run` if missing).
+    budgets : sequence of int
+    extra : int, optional
+        Candidates beside the top-mass set, the same at every budget; by default the paper's rule.
+    cap : int, optional
+        Take as many candidates as keep the subsets of an instance within this number.
+
+    Raises
+    ------
+    InputError
+        Naming what is wrong with the dump, the budgets or the pool.
+    """
+    extras = _extras(check_budgets(budgets), extra, cap)
+    opened = open_dump(dump)
+    shards = Shards(store, opened.id)
+    config = config_id(configuration(extras))
+    units = tuple(Unit(d, layer) for d in range(opened.n_documents) for layer in opened.layers)
+    todo = tuple(u for u in units if not shards.path("instances", *u, config).exists())
+    rows = opened.heads * len(opened.document(0).query_positions)
+    return Plan(Path(dump), Path(store), extras, units, todo, rows)
+
+
+def configuration(extras: dict[int, int]) -> dict[str, Any]:
+    """All that determines the content of a shard beside the dump."""
+    return {
+        "schema": SCHEMA_VERSION,
+        "engine": ENGINE,
+        "extras": {str(s): extra for s, extra in extras.items()},
+        "tie": TIE,
+        "zero": ZERO,
+        "degenerate": DEGENERATE,
+        "leverage_ridge": LEVERAGE_RIDGE,
+    }
+
+
+def run(plan: Plan, progress: Callable[[Unit, float], None] | None = None) -> None:
+    """Do every missing unit in this process; `progress` hears of each and its seconds."""
+    prepare(plan)
+    for unit, seconds in run_units(plan.dump, plan.store, plan.extras, plan.todo):
+        if progress is not None:
+            progress(unit, seconds)
+
+
+def prepare(plan: Plan) -> None:
+    """Make the store and its small tables: ``documents``, ``rows`` and the configuration."""
+    dump = open_dump(plan.dump)
+    shards = Shards(plan.store, dump.id)
+    shards.open()
+    if not plan.todo:
+        return
+    shards.write_config(configuration(plan.extras))
+    for index in range(dump.n_documents):
+        document = dump.document(index)
+        for table, columns in (("documents", _document(dump, document)), ("rows", _rows(dump, document))):
+            path = shards.path(table, index)
+            if not path.exists():
+                shards.write(table, path, columns)
+
+
+def run_units(
+    dump: Path, store: Path, extras: dict[int, int], units: Iterable[Unit]
+) -> Iterable[tuple[Unit, float]]:
+    """Do and commit units one by one; yields each with its seconds. What a cluster task runs."""
+    opened = open_dump(dump)
+    shards = Shards(store, opened.id)
+    config = config_id(configuration(extras))
+    for unit in units:
+        start = perf_counter()
+        columns = enumerate_unit(opened, unit, extras, config)
+        shards.write("instances", shards.path("instances", *unit, config), columns)
+        yield unit, perf_counter() - start
+
+
+def enumerate_unit(dump: Dump, unit: Unit, extras: dict[int, int], config: str) -> dict[str, list[Any]]:
+    """Every instance of one document and layer, as columns of table ``instances``."""
+    document = dump.document(unit.document)
+    group = dump.heads // dump.kv_heads
+    keys = document.keys(unit.layer).astype(np.float64)
+    columns: dict[str, list[Any]] = {name: [] for name in TABLES["instances"]}
+    shared = {
+        "dump": dump.id,
+        "config": config,
+        "model": dump.model,
+        "document": unit.document,
+        "layer": unit.layer,
+        "engine": ENGINE,
+        "host": platform.node(),
+    }
+    for r, position in enumerate(document.query_positions.tolist()):
+        window = dump.windows[unit.layer]
+        start = 0 if window is None else max(0, position + 1 - window)
+        for kv_head in range(dump.kv_heads):
+            leverage = np.zeros(position + 1)
+            leverage[start:] = ridge_leverage(keys[kv_head, start : position + 1])
+            for head in range(kv_head * group, (kv_head + 1) * group):
+                row = centre(document.row(unit.layer, head, r))
+                where = shared | {"head": head, "kv_head": kv_head, "position": position}
+                for measured in measure(row, extras, leverage[row.positions]):
+                    for name, value in (where | measured).items():
+                        columns[name].append(value)
+    return columns
+
+
+def _extras(budgets: Sequence[int], extra: int | None, cap: int | None) -> dict[int, int]:
+    if extra is not None and cap is not None:
+        raise InputError(f"extra: {extra} and cap: {cap} both set the pool; give one")
+    extras = {s: default_extra(s, cap) if extra is None else check_extra(s, extra) for s in budgets}
+    for s, count in extras.items():
+        if (subsets := comb(s + count, s)) > MAX_SUBSETS:
+            raise InputError(
+                f"{'cap' if extra is None else 'extra'}: {count} candidates at s={s} make {subsets:.3g} "
+                f"subsets an instance; at most {MAX_SUBSETS:.0e} are enumerated"
+            )
+    return extras
+
+
+def _document(dump: Dump, document: Document) -> dict[str, list[Any]]:
+    text = dump.manifest["text"]
+    return {
+        "dump": [dump.id],
+        "model": [dump.model],
+        "document": [document.index],
+        "tokens": [len(document.tokens)],
+        "text": [text["source"]],
+        "text_sha256": [text["sha256"]],
+    }
+
+
+def _rows(dump: Dump, document: Document) -> dict[str, list[Any]]:
+    positions = document.query_positions.tolist()
+    return {
+        "dump": [dump.id] * len(positions),
+        "document": [document.index] * len(positions),
+        "row": list(range(len(positions))),
+        "position": positions,
+        "tags": [sorted(tag for tag, at in document.tags.items() if p in at) for p in positions],
+    }

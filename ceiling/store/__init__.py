@@ -1,0 +1,11 @@
+"""The result store: parquet shards written once, read as lazy frames, queried with SQL (schema 1)."""
+
+from ceiling.store.query import run_sql as run_sql
+from ceiling.store.reader import Store as Store
+from ceiling.store.reader import open_store as open_store
+from ceiling.store.schema import SCHEMA_VERSION as SCHEMA_VERSION
+from ceiling.store.schema import TABLES as TABLES
+from ceiling.store.shards import Shards as Shards
+from ceiling.store.shards import config_id as config_id
+
+__all__ = ["SCHEMA_VERSION", "TABLES", "Shards", "Store", "config_id", "open_store", "run_sql"]

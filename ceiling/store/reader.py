@@ -1,0 +1,105 @@
+"""Reading a store, also one that is still growing."""
+
+from pathlib import Path
+
+import polars as pl
+
+from ceiling.problem import InputError
+from ceiling.store.schema import TABLES
+
+
+def open_store(path: str | Path, config: str | None = None) -> "Store":
+    """Open a store for reading.
+
+    Parameters
+    ----------
+    path : str or Path
+        Folder written by ``ceiling enumerate`` or its siblings.
+    config : str, optional
+        Read only the results of this configuration (8 hex digits).
+
+    Returns
+    -------
+    Store
+        With one LazyFrame a table, e.g. ``open_store(path).instances``; a table without shards is
+        an empty frame of its schema.
+
+    Raises
+    ------
+    InputError
+        When there is no such folder, or it holds several configurations of one dump and none is
+        named: their instances are the same rows measured differently and must not be mixed.
+    """
+    store = Store(Path(path), config)
+    store.check()
+    return store
+
+
+class Store:
+    """Lazy frames over the shards of a store.
+
+    Attributes
+    ----------
+    instances, documents, rows : polars.LazyFrame
+        Columns as in `ceiling.store.schema`.
+    """
+
+    def __init__(self, path: Path, config: str | None = None) -> None:
+        self.path = path
+        self.config = config
+
+    def __repr__(self) -> str:
+        return f"Store({str(self.path)!r}, tables {', '.join(TABLES)})"
+
+    @property
+    def instances(self) -> pl.LazyFrame:
+        """One row per query row and budget."""
+        return self.table("instances")
+
+    @property
+    def documents(self) -> pl.LazyFrame:
+        """One row per document."""
+        return self.table("documents")
+
+    @property
+    def rows(self) -> pl.LazyFrame:
+        """One row per sampled query position."""
+        return self.table("rows")
+
+    def table(self, name: str) -> pl.LazyFrame:
+        """The table `name` as a lazy frame."""
+        if name not in TABLES:
+            raise InputError(f"table: {name!r} is none of {', '.join(TABLES)}")
+        schema = TABLES[name]
+        config = f"config={self.config}" if self.config and name == "instances" else "**"
+        if next((self.path / name).glob(f"dump=*/{config}/*.parquet"), None) is None:
+            return pl.LazyFrame(schema=schema)
+        return pl.scan_parquet(
+            self.path / name / "dump=*" / config / "*.parquet",
+            schema=schema,
+            hive_partitioning=False,
+            missing_columns="insert",
+            extra_columns="ignore",
+        )
+
+    def check(self) -> None:
+        """Raise `InputError` unless the store exists and its configurations are unambiguous."""
+        if not self.path.is_dir():
+            raise InputError(f"store: no folder {self.path}; `ceiling enumerate --store` makes one")
+        dumps = {
+            folder: sorted(c.name.removeprefix("config=") for c in folder.glob("config=*"))
+            for folder in sorted((self.path / "instances").glob("dump=*"))
+        }
+        if self.config is not None:
+            if dumps and not any(self.config in configs for configs in dumps.values()):
+                known = sorted({c for configs in dumps.values() for c in configs})
+                raise InputError(
+                    f"config: {self.config!r} is not in {self.path}; there is {', '.join(known)}"
+                )
+            return
+        for folder, configs in dumps.items():
+            if len(configs) > 1:
+                raise InputError(
+                    f"store: {self.path} holds {len(configs)} configurations of {folder.name} "
+                    f"({', '.join(configs)}); name one with --config"
+                )

@@ -1,0 +1,1 @@
+"""Jobs: the stages on a Ray cluster, one file per verb."""

@@ -1,0 +1,48 @@
+"""The Ray job does the units of the command line, to the same shards."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from polars.testing import assert_frame_equal
+
+from ceiling import open_store
+from ceiling.stages import enumerate as stage
+from tests.toy_dump import write_toy_dump
+
+ROOT = Path(__file__).parents[1]
+
+
+def run_job(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(ROOT / "jobs" / "enumerate.py"), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+
+
+@pytest.fixture(scope="module")
+def dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_toy_dump(tmp_path_factory.mktemp("dumps") / "toy", documents=6)
+
+
+def test_the_job_on_a_local_ray_writes_what_the_command_line_writes(dump: Path, tmp_path: Path):
+    job = run_job("--dump", dump, "--store", tmp_path / "ray", "--budgets", "4,8")
+    assert job.returncode == 0, job.stderr
+    assert "12 shards" in job.stdout
+    stage.run(stage.plan(dump, tmp_path / "serial", (4, 8)))
+    key = ["document", "layer", "head", "position", "s"]
+    ray, serial = (
+        open_store(tmp_path / name).instances.sort(key).drop("seconds", "host").collect()
+        for name in ("ray", "serial")
+    )
+    assert_frame_equal(ray, serial)
+    again = run_job("--dump", dump, "--store", tmp_path / "ray", "--budgets", "4,8")
+    assert again.returncode == 0
+    assert again.stdout.startswith("nothing to do: all 12 shards exist")
+
+
+def test_bad_input_ends_in_one_line_and_code_2(dump: Path, tmp_path: Path):
+    job = run_job("--dump", tmp_path / "nowhere", "--store", tmp_path / "store")
+    assert job.returncode == 2
+    assert job.stderr.count("\n") == 1
+    assert "nowhere" in job.stderr
+    assert not (tmp_path / "store").exists()

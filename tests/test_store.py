@@ -1,0 +1,126 @@
+"""The store: its layout, its schema, what it refuses."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from ceiling.problem import InputError
+from ceiling.store import TABLES, Shards, config_id, open_store, run_sql
+
+ROW = {"dump": ["d"], "document": [0], "row": [0], "position": [7], "tags": [["needle"]]}
+
+
+@pytest.fixture
+def shards(tmp_path: Path) -> Shards:
+    shards = Shards(tmp_path / "store", "d")
+    shards.open()
+    return shards
+
+
+def instance(**columns: object) -> dict[str, list[object]]:
+    """One instance row: nulls but for `columns`."""
+    return {name: [columns.get(name)] for name in TABLES["instances"]}
+
+
+def test_an_empty_store_gives_empty_frames_of_the_schema(shards: Shards):
+    store = open_store(shards.store)
+    for name, schema in TABLES.items():
+        assert store.table(name).collect().schema == schema
+
+
+def test_shards_stand_where_the_layout_says(shards: Shards):
+    assert shards.path("instances", 3, 7, "0a1b2c3d").relative_to(shards.store) == Path(
+        "instances/dump=d/config=0a1b2c3d/doc-00003.layer-07.parquet"
+    )
+    assert shards.path("rows", 3).relative_to(shards.store) == Path("rows/dump=d/doc-00003.parquet")
+
+
+def test_what_is_written_is_read(shards: Shards):
+    shards.write("rows", shards.path("rows", 0), ROW)
+    assert open_store(shards.store).rows.collect().to_dict(as_series=False) == ROW
+    assert list((shards.store / ".tmp").iterdir()) == []
+
+
+def test_columns_of_an_older_or_newer_shard_are_inserted_or_ignored(shards: Shards):
+    path = shards.path("rows", 0)
+    path.parent.mkdir(parents=True)
+    frame = pl.DataFrame({**ROW, "later": [1]}, schema=TABLES["rows"] | {"later": pl.Int64()}).drop("tags")
+    frame.write_parquet(path)
+    read = open_store(shards.store).rows.collect()
+    assert read.columns == list(TABLES["rows"])
+    assert read["tags"].to_list() == [None]
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_undefined_numbers_never_reach_the_disk(shards: Shards, value: float):
+    path = shards.path("instances", 0, 0, "c")
+    with pytest.raises(ArithmeticError, match=r"kappa .* not finite"):
+        shards.write("instances", path, instance(kappa=value))
+    assert not path.exists()
+    shards.write("instances", path, instance(kappa=None))
+    assert path.exists()
+
+
+def test_two_configurations_of_a_dump_must_be_told_apart(shards: Shards):
+    for config in ("aaaaaaaa", "bbbbbbbb"):
+        shards.write("instances", shards.path("instances", 0, 0, config), instance(config=config))
+    with pytest.raises(InputError, match=r"2 configurations of dump=d \(aaaaaaaa, bbbbbbbb\)"):
+        open_store(shards.store)
+    assert open_store(shards.store, "bbbbbbbb").instances.collect()["config"].to_list() == ["bbbbbbbb"]
+    with pytest.raises(InputError, match="'cccccccc' is not in"):
+        open_store(shards.store, "cccccccc")
+
+
+def test_a_missing_store_is_named(tmp_path: Path):
+    with pytest.raises(InputError, match=f"no folder {tmp_path / 'nowhere'}"):
+        open_store(tmp_path / "nowhere")
+
+
+def test_an_unwritable_store_is_named(tmp_path: Path):
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="cannot write to"):
+        Shards(tmp_path / "file" / "store", "d").open()
+
+
+def test_a_configuration_is_known_by_its_content_not_its_order():
+    assert config_id({"a": 1, "b": 2}) == config_id({"b": 2, "a": 1})
+    assert config_id({"a": 1, "b": 2}) != config_id({"a": 1, "b": 3})
+    assert len(config_id({})) == 8
+
+
+def test_sql_reads_the_tables(shards: Shards):
+    shards.write("rows", shards.path("rows", 0), ROW)
+    store = open_store(shards.store)
+    assert run_sql(store, "SELECT count(*) AS n FROM rows;").item() == 1
+    assert run_sql(store, "WITH r AS (SELECT * FROM rows) SELECT position FROM r -- done").item() == 7
+    assert run_sql(store, "SELECT 'DROP' AS word FROM rows").item() == "DROP"
+
+
+@pytest.mark.parametrize(
+    ("sql", "why"),
+    [
+        ("DROP TABLE rows", "DROP is refused"),
+        ("drop table rows", "drop is refused"),
+        ("EXPLAIN DROP TABLE rows", "DROP is refused"),
+        ("CREATE TABLE t AS SELECT * FROM rows", "CREATE is refused"),
+        ("WITH r AS (SELECT 1) DELETE FROM rows", "DELETE is refused"),
+        ("SELECT * FROM read_parquet('/etc/x')", r"read_parquet\(\) is refused"),
+        ("SELECT * FROM read_csv ('x')", r"read_csv\(\) is refused"),
+        ("SELECT /* ) */ * FROM scan_csv/**/('x')", r"scan_csv\(\) is refused"),
+        ("SELECT 1; SELECT 2", "several statements"),
+        ("SHOW TABLES", "SHOW is refused"),
+        ("SELECT positon FROM rows", "did you mean position"),
+        ("SELECT * FROM instance", "tables: instances, documents, rows"),
+        ("SELECT * FROM", "sql parser error"),
+        ("  -- nothing", "empty"),
+        ("SELECT max(position FROM rows", "sql: "),
+        ("SELECT sqrt(tags) FROM rows", "sql: "),
+    ],
+)
+def test_sql_that_writes_reads_files_or_is_wrong_is_refused(shards: Shards, sql: str, why: str):
+    shards.write("rows", shards.path("rows", 0), ROW)
+    with pytest.raises(InputError, match=why) as caught:
+        run_sql(open_store(shards.store), sql)
+    assert "\n" not in str(caught.value)
+    assert shards.path("rows", 0).exists()
