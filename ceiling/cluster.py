@@ -28,10 +28,7 @@ def run_batches(
 ) -> Iterator[tuple[Any, Any]]:
     """Run ``task(*shared, batch)`` for every batch; yields (batch, result) in order of completion.
 
-    Raises
-    ------
-    ray.exceptions.RayError
-        When a task fails for good; what finished before has been yielded.
+    An exception of the task is raised here as itself; what finished before has been yielded.
     """
     remote = ray.remote(task)
     waiting = iter(batches)
@@ -47,4 +44,7 @@ def run_batches(
 
 def _next_done(running: dict[Any, Any]) -> tuple[Any, Any]:
     (done,), _ = ray.wait(list(running), num_returns=1)
-    return running.pop(done), ray.get(done)
+    try:
+        return running.pop(done), ray.get(done)
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause from None

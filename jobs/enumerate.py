@@ -27,13 +27,23 @@ UNITS_PER_TASK = 8
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the job; returns the exit code (0 done, 1 failed, 2 bad input, 130 interrupted)."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--dump", type=Path, required=True, help="folder written by `ceiling capture`")
     parser.add_argument("--store", type=Path, required=True, help="folder of the result store")
-    parser.add_argument("--budgets", default="4,8,16,32", help="keys kept, comma-separated (default %(default)s)")
-    parser.add_argument("--extra", type=int, help="candidates beside top-mass (default 24/12/6/4 at 4/8/16/32)")
-    parser.add_argument("--cap", type=int, help="as many candidates as keep an instance within so many subsets")
-    parser.add_argument("--dry-run", action="store_true", help="print units, bytes and a time estimate; do nothing")
+    parser.add_argument(
+        "--budgets", default="4,8,16,32", help="keys kept, comma-separated (default %(default)s)"
+    )
+    parser.add_argument(
+        "--extra", type=int, help="candidates beside top-mass (default 24/12/6/4 at 4/8/16/32)"
+    )
+    parser.add_argument(
+        "--cap", type=int, help="as many candidates as keep an instance within so many subsets"
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print units, bytes and a time estimate; do nothing"
+    )
     options = parser.parse_args(argv)
     try:
         dump, store = options.dump.resolve(), options.store.resolve()
@@ -44,12 +54,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"nothing to do: all {len(plan.units)} shards exist in {plan.store}")
         else:
             run(plan)
-    except InputError as error:
-        print(f"enumerate: {error}", file=sys.stderr)
-        return 2
     except KeyboardInterrupt:
         print("enumerate: interrupted; finished shards are kept, the same command continues", file=sys.stderr)
         return 130
+    except Exception as error:
+        print(f"enumerate: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2 if isinstance(error, InputError) else 1
     return 0
 
 
@@ -68,8 +78,8 @@ def run(plan: stage.Plan) -> None:
     print(f"{len(plan.todo)} shards -> {plan.store}")
 
 
-def _task(dump: Path, store: Path, extras: dict[int, int], units: Sequence[stage.Unit]) -> list[float]:
-    return [seconds for _, seconds in stage.run_units(dump, store, extras, units)]
+def _task(dump: Path, store: Path, extras: dict[int, int], units: Sequence[stage.Unit]) -> list[stage.Done]:
+    return list(stage.run_units(dump, store, extras, units))
 
 
 if __name__ == "__main__":

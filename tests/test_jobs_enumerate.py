@@ -46,3 +46,11 @@ def test_bad_input_ends_in_one_line_and_code_2(dump: Path, tmp_path: Path):
     assert job.stderr.count("\n") == 1
     assert "nowhere" in job.stderr
     assert not (tmp_path / "store").exists()
+
+
+def test_a_bad_row_is_named_by_the_job(tmp_path: Path):
+    dump = write_toy_dump(tmp_path / "dump", spoil="nan")
+    job = run_job("--dump", dump, "--store", tmp_path / "store", "--budgets", "4")
+    assert job.returncode == 2
+    assert "document 0, layer 1, head 1, row 2" in job.stderr
+    assert "Traceback" not in job.stderr

@@ -1,6 +1,7 @@
 """The store: its layout, its schema, what it refuses."""
 
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -8,7 +9,13 @@ import pytest
 from ceiling.problem import InputError
 from ceiling.store import TABLES, Shards, config_id, open_store, run_sql
 
-ROW = {"dump": ["d"], "document": [0], "row": [0], "position": [7], "tags": [["needle"]]}
+ROW: dict[str, list[Any]] = {
+    "dump": ["d"],
+    "document": [0],
+    "row": [0],
+    "position": [7],
+    "tags": [["needle"]],
+}
 
 
 @pytest.fixture
@@ -18,7 +25,7 @@ def shards(tmp_path: Path) -> Shards:
     return shards
 
 
-def instance(**columns: object) -> dict[str, list[object]]:
+def instance(**columns: object) -> dict[str, list[Any]]:
     """One instance row: nulls but for `columns`."""
     return {name: [columns.get(name)] for name in TABLES["instances"]}
 

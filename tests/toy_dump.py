@@ -30,9 +30,7 @@ def write_toy_dump(folder: Path, *, documents: int = 2, seed: int = 0, spoil: st
         layout[f"masses.{layer}"] = ("F32", (HEADS, ROWS, TOKENS))
         layout[f"values.{layer}"] = layout[f"keys.{layer}"] = ("F32", (KV_HEADS, TOKENS, DIM))
     windows = [None, 16]
-    with DumpWriter(
-        folder, identity, layers=tuple(range(LAYERS)), queries=False, device="cpu"
-    ) as writer:
+    with DumpWriter(folder, identity, layers=tuple(range(LAYERS)), queries=False, device="cpu") as writer:
         for document in range(documents):
             with writer.document(document, layout) as file:
                 file.write("query_positions", np.array(positions[document], dtype=np.int64))
@@ -40,7 +38,8 @@ def write_toy_dump(folder: Path, *, documents: int = 2, seed: int = 0, spoil: st
                 for layer in range(LAYERS):
                     masses = _masses(rng, positions[document], windows[layer])
                     if spoil and (document, layer) == (0, 1):
-                        masses[1, 2, positions[document][2]] = {"nan": np.nan, "negative": -0.5, "sum": 7}[spoil]
+                        bad = {"nan": np.nan, "negative": -0.5, "sum": 7}[spoil]
+                        masses[1, 2, positions[document][2]] = bad
                     file.write(f"masses.{layer}", masses)
                     for name in ("values", "keys"):
                         floats = rng.standard_normal((KV_HEADS, TOKENS, DIM)).astype(np.float32)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ceiling.cli import capture, demo, enumerate, figures, models, query
+from ceiling.cli import enumerate, query
 from ceiling.problem import InputError
 
 app = typer.Typer(
@@ -15,12 +15,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("demo")(demo.demo)
-app.command("models")(models.models)
-app.command("capture")(capture.capture)
 app.command("enumerate")(enumerate.enumerate_dump)
 app.command("query")(query.query)
-app.command("figures")(figures.figures)
 
 
 @app.callback()
@@ -29,8 +25,8 @@ def options(
 ) -> None:
     """How much could any better choice of kept keys still win over keeping the largest attention weights?
 
-    The main job: capture attention from a model, enumerate kept sets exactly, draw the figures. `ceiling demo` does
-    all three. Exit codes: 0 done, 1 failed, 2 bad usage or input, 130 interrupted.
+    The main job: capture attention from a model, enumerate kept sets exactly, draw the figures.
+    `ceiling demo` does all three. Exit codes: 0 done, 1 failed, 2 bad usage or input, 130 interrupted.
     """
 
 

@@ -27,9 +27,9 @@ def enumerate_dump(
 ) -> None:
     """Enumerate every row of a dump at every budget, into a store.
 
-    Writes one shard per document and layer; shards that exist are done, so a rerun continues where the last one
-    stopped. The best subset of the candidate pool bounds the best of all subsets from above: what it wins over
-    top-mass is a lower bound of what any choice could win.
+    Writes one shard per document and layer; shards that exist are done, so a rerun continues where the
+    last one stopped. The best subset of the candidate pool bounds the best of all subsets from above:
+    what it wins over top-mass is a lower bound of what any choice could win.
     """
     from ceiling.stages import enumerate as stage
 
@@ -44,19 +44,21 @@ def run(plan: "Plan") -> None:
     """Do what is missing, with progress; says so where nothing is."""
     from ceiling.stages import enumerate as stage
 
-    done = len(plan.units) - len(plan.todo)
+    kept = len(plan.units) - len(plan.todo)
     if not plan.todo:
-        typer.echo(f"nothing to do: all {done} shards exist in {plan.store}")
+        typer.echo(f"nothing to do: all {kept} shards exist in {plan.store}")
         return
-    if done:
-        typer.echo(f"{done} of {len(plan.units)} shards exist and are kept", err=True)
-    start = process_time()
+    if kept:
+        typer.echo(f"{kept} of {len(plan.units)} shards exist and are kept", err=True)
+    start, subsets = process_time(), 0
     with progress("enumerate", len(plan.todo)) as advance:
-        stage.run(plan, lambda unit, seconds: advance())
+        for done in stage.run(plan):
+            subsets += done.subsets
+            advance()
     seconds = process_time() - start
     typer.echo(
-        f"{len(plan.todo)} shards, {len(plan.todo) * plan.rows * len(plan.extras):,} instances, at most "
-        f"{plan.subsets:,} subsets in {seconds:.1f} CPU s ({plan.subsets / seconds / 1e9:.2f} G/s) -> {plan.store}"
+        f"{len(plan.todo)} shards, {len(plan.todo) * plan.rows * len(plan.extras):,} instances, "
+        f"{subsets:,} subsets in {seconds:.1f} CPU s ({subsets / seconds / 1e9:.2f} G/s) -> {plan.store}"
     )
 
 

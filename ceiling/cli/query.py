@@ -24,15 +24,17 @@ class Format(StrEnum):
 
 
 def query(
-    sql: Annotated[str, typer.Argument(help="One SELECT (or EXPLAIN SELECT) over instances, documents, rows.")],
+    sql: Annotated[
+        str, typer.Argument(help="One SELECT (or EXPLAIN SELECT) over instances, documents, rows.")
+    ],
     store: StoreOption,
     format: Annotated[Format, typer.Option("--format", help="How to print the result.")] = Format.TABLE,
     config: ConfigOption = None,
 ) -> None:
     """Ask the store a question in SQL (polars dialect, reading only).
 
-    Example: ceiling query "SELECT s, count(*) AS n, median(closable) AS c FROM instances GROUP BY s ORDER BY s"
-    --store demo/store
+    Example: ceiling query --store demo/store
+    "SELECT s, count(*) AS n, median(closable) AS c FROM instances GROUP BY s ORDER BY s"
     """
     from ceiling.store import open_store, run_sql
 
@@ -55,9 +57,8 @@ def _text(frame: "pl.DataFrame", format: Format) -> str:
         return frame.write_json() + "\n"
     if frame.columns == ["Logical Plan"]:  # EXPLAIN
         return "\n".join(frame.to_series()) + "\n"
-    style = "ASCII_MARKDOWN" if format is Format.MARKDOWN else "UTF8_FULL_CONDENSED"
     with pl.Config(
-        tbl_formatting=style,
+        tbl_formatting="ASCII_MARKDOWN" if format is Format.MARKDOWN else "UTF8_FULL_CONDENSED",
         tbl_rows=-1,
         tbl_cols=-1,
         tbl_width_chars=100_000,

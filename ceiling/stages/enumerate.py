@@ -1,7 +1,7 @@
 """Enumeration of a dump: one shard of table ``instances`` per document and layer."""
 
 import platform
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import comb
 from pathlib import Path
@@ -34,6 +34,14 @@ class Unit(NamedTuple):
 
     document: int
     layer: int
+
+
+class Done(NamedTuple):
+    """A unit that was committed, the subsets it covered and the seconds it took."""
+
+    unit: Unit
+    subsets: int
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -123,12 +131,10 @@ def configuration(extras: dict[int, int]) -> dict[str, Any]:
     }
 
 
-def run(plan: Plan, progress: Callable[[Unit, float], None] | None = None) -> None:
-    """Do every missing unit in this process; `progress` hears of each and its seconds."""
+def run(plan: Plan) -> Iterator[Done]:
+    """Do every missing unit in this process, one by one, as the iterator is consumed."""
     prepare(plan)
-    for unit, seconds in run_units(plan.dump, plan.store, plan.extras, plan.todo):
-        if progress is not None:
-            progress(unit, seconds)
+    yield from run_units(plan.dump, plan.store, plan.extras, plan.todo)
 
 
 def prepare(plan: Plan) -> None:
@@ -147,10 +153,8 @@ def prepare(plan: Plan) -> None:
                 shards.write(table, path, columns)
 
 
-def run_units(
-    dump: Path, store: Path, extras: dict[int, int], units: Iterable[Unit]
-) -> Iterable[tuple[Unit, float]]:
-    """Do and commit units one by one; yields each with its seconds. What a cluster task runs."""
+def run_units(dump: Path, store: Path, extras: dict[int, int], units: Iterable[Unit]) -> Iterator[Done]:
+    """Do and commit units one by one: what a cluster task runs."""
     opened = open_dump(dump)
     shards = Shards(store, opened.id)
     config = config_id(configuration(extras))
@@ -158,7 +162,7 @@ def run_units(
         start = perf_counter()
         columns = enumerate_unit(opened, unit, extras, config)
         shards.write("instances", shards.path("instances", *unit, config), columns)
-        yield unit, perf_counter() - start
+        yield Done(unit, sum(columns["subsets"]), perf_counter() - start)
 
 
 def enumerate_unit(dump: Dump, unit: Unit, extras: dict[int, int], config: str) -> dict[str, list[Any]]:
