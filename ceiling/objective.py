@@ -89,9 +89,23 @@ def centre(row: Row) -> CentredRow:
     )
 
 
+def ranked(scores: np.ndarray) -> np.ndarray:
+    """Indices by descending score; ties go to the lowest index."""
+    return np.argsort(-scores, kind="stable")
+
+
 def largest(scores: np.ndarray, count: int) -> np.ndarray:
     """Ascending indices of the `count` largest scores; ties go to the lowest index."""
-    return np.sort(np.argsort(-scores, kind="stable")[:count])
+    return np.sort(ranked(scores)[:count])
+
+
+def fill(chosen: np.ndarray, ranking: np.ndarray, count: int) -> np.ndarray:
+    """Ascending indices: `chosen`, filled up to `count` from the front of a ranking."""
+    marks = np.zeros(len(ranking), dtype=bool)
+    marks[chosen] = True
+    head = ranking[:count]
+    marks[head[~marks[head]][: max(count - len(chosen), 0)]] = True
+    return np.flatnonzero(marks)
 
 
 def top_mass(row: Row, s: int) -> np.ndarray:
@@ -242,14 +256,13 @@ def pool(row: Row, s: int, extra: int | None = None) -> np.ndarray:
     """
     s, extra = check_budget(s), check_extra(s, extra)
     centred = centre(row)
-    return centred.positions[pool_at(centred, largest(centred.masses, s), extra)]
+    top = largest(centred.masses, s)
+    return centred.positions[fill(top, by_error(centred), len(top) + extra)]
 
 
-def pool_at(row: CentredRow, top: np.ndarray, extra: int) -> np.ndarray:
-    """`pool` as key indices, given the key indices of the top-mass set."""
-    scores = row.masses * row.distances
-    scores[top] = np.inf
-    return largest(scores, len(top) + extra)
+def by_error(row: CentredRow) -> np.ndarray:
+    """Key indices by descending single-key error ``p_j |v_j - mu|``."""
+    return ranked(row.masses * row.distances)
 
 
 def frank_wolfe(row: CentredRow, steps: int) -> tuple[np.ndarray, np.ndarray]:
@@ -297,5 +310,5 @@ def ridge_leverage(keys: np.ndarray) -> np.ndarray:
     ridge = LEVERAGE_RIDGE * np.trace(gram) / len(gram)
     if ridge == 0:
         return np.zeros(len(keys))
-    solved = np.linalg.solve(gram + ridge * np.eye(len(gram)), keys.T)
-    return np.einsum("jd,dj->j", keys, solved)
+    inverse = np.linalg.inv(gram + ridge * np.eye(len(gram)))  # the ridge keeps it well-conditioned
+    return np.einsum("jd,jd->j", keys @ inverse, keys)

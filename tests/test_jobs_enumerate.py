@@ -28,7 +28,7 @@ def test_the_job_on_a_local_ray_writes_what_the_command_line_writes(dump: Path, 
     job = run_job("--dump", dump, "--store", tmp_path / "ray", "--budgets", "4,8")
     assert job.returncode == 0, job.stderr
     assert "12 shards" in job.stdout
-    stage.run(stage.plan(dump, tmp_path / "serial", (4, 8)))
+    list(stage.run(stage.plan(dump, tmp_path / "serial", (4, 8))))
     key = ["document", "layer", "head", "position", "s"]
     ray, serial = (
         open_store(tmp_path / name).instances.sort(key).drop("seconds", "host").collect()

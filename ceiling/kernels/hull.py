@@ -1,9 +1,17 @@
-"""Wolfe's min-norm point over a Gram matrix, with the duality gap that certifies it."""
+"""Wolfe's min-norm point over an orthonormal basis, with the duality gap that certifies it.
+
+The corral's affine hull is ``P_0 + span(P_i - P_0)``. Its edges are orthonormalised one by one
+(Gram-Schmidt, twice), so that the nearest point ``x`` of the hull follows from the last one by a
+single projection and stays orthogonal to the edges even where it is tiny beside the points.
+"""
 
 import numba
 import numpy as np
 
-from ceiling.kernels.gram import gram, products
+from ceiling.kernels.gram import products
+
+DEPENDENT = 1e-12
+"""Relative: an edge that lies this close to the others' span is taken to lie in it."""
 
 
 @numba.njit(cache=True, nogil=True)
@@ -13,27 +21,24 @@ def min_norm(
 ) -> tuple[float, float]:
     """Upper and lower bound of the distance from the origin to ``conv(points)``.
 
-    The upper bound is the norm of a point of the hull, summed from the points themselves; the
-    lower bound is ``min_j <x, v_j> / |x|``. Both hold whatever rounding did to the weights, so a
-    gap up to `tolerance` certifies the answer; a wider one says that the Gram matrix was too
-    ill-conditioned, and the caller should use the slower definition.
+    The upper bound is the norm of a point of the hull, the lower bound is ``min_j <x, v_j> / |x|``.
+    A gap up to `tolerance` certifies the answer; a wider one says that rounding stopped the
+    search, and the caller should use the slower definition.
     """
-    k = len(points)
+    k, d = points.shape
     columns = points.T.copy()
-    shifted = gram(columns)  # (G + c 1 1^T) u = 1 gives the affine minimiser u / sum(u)
-    shifted += np.diag(shifted).mean()
     corral, n = np.zeros(k, dtype=np.int64), 1
-    corral[0] = np.argmin(np.diag(shifted))
     weights, inside = np.zeros(k), np.zeros(k, dtype=np.bool_)
-    weights[0], inside[corral[0]] = 1.0, True
-    factor = np.zeros((k, k))
-    factor[0, 0] = np.sqrt(shifted[corral[0], corral[0]])
+    basis, edges, along = np.zeros((k, d)), np.zeros((k, k)), np.zeros(k)
+    squares = np.zeros(k)
+    for c in range(d):
+        squares += columns[c] * columns[c]
+    nearest = np.argmin(squares)
+    corral[0], weights[0], inside[nearest] = nearest, 1.0, True
+    x = points[nearest].copy()
     norm, lower = np.inf, 0.0
     for _ in range(20 * k + 20):
-        x = np.zeros(points.shape[1])
-        for i in range(n):
-            x += weights[i] * points[corral[i]]
-        norm = np.sqrt((x * x).sum())
+        norm = np.sqrt(_dot(x, x))
         if norm <= tolerance:
             return norm, 0.0
         onto = products(columns, x)
@@ -41,60 +46,97 @@ def min_norm(
         lower = max(onto[entering] / norm, 0.0)
         if norm - lower <= tolerance or inside[entering]:
             break
-        if not _extend(factor, shifted, corral, n, entering):
+        corral[n], weights[n], inside[entering] = entering, 0.0, True
+        if not _extend(points, corral, n, basis, edges, along, x):
             break
-        corral[n], weights[n], inside[entering], n = entering, 0.0, True, n + 1
+        n += 1
         while True:
-            affine = _solve_ones(factor, n)
+            affine = _weights(edges, along, n)
             if (affine > 0).all():
                 weights[:n] = affine
                 break
-            n = _shrink(factor, shifted, corral, weights, inside, affine, n)
+            n, same = _shrink(corral, weights, inside, affine, n)
+            x[:] = points[corral[0]]
+            for i in range(same - 1):
+                x += along[i] * basis[i]
+            for i in range(max(same, 1), n):
+                _extend(points, corral, i, basis, edges, along, x)
     return norm, lower
 
 
 @numba.njit(cache=True, nogil=True)
-def _extend(factor: np.ndarray, shifted: np.ndarray, corral: np.ndarray, n: int, key: int) -> bool:
-    """Append `key` as row `n` of the Cholesky factor; False where it depends on the others."""
-    rest = shifted[key, key]
-    for i in range(n):
-        dot = shifted[key, corral[i]]
-        for c in range(i):
-            dot -= factor[n, c] * factor[i, c]
-        factor[n, i] = dot / factor[i, i]
-        rest -= factor[n, i] ** 2
-    if rest <= 1e-14 * shifted[key, key]:
+def _dot(a: np.ndarray, b: np.ndarray) -> float:
+    """``<a, b>`` over four partial sums, which pipeline."""
+    first = second = third = fourth = 0.0
+    whole = len(a) // 4 * 4
+    for c in range(0, whole, 4):
+        first += a[c] * b[c]
+        second += a[c + 1] * b[c + 1]
+        third += a[c + 2] * b[c + 2]
+        fourth += a[c + 3] * b[c + 3]
+    for c in range(whole, len(a)):
+        first += a[c] * b[c]
+    return (first + second) + (third + fourth)
+
+
+@numba.njit(cache=True, nogil=True)
+def _extend(
+    points: np.ndarray,  # float64 [k, d]
+    corral: np.ndarray,  # int64 [k]
+    n: int,  # the corral's key n joins the keys before it
+    basis: np.ndarray,  # float64 [k, d], in and out: row n - 1 is the direction it adds
+    edges: np.ndarray,  # float64 [k, k], in and out: column n - 1 is its edge over the basis
+    along: np.ndarray,  # float64 [k], in and out: what x moved along each direction
+    x: np.ndarray,  # float64 [d], in and out: the affine hull's nearest point
+) -> bool:
+    """Add a key's edge to the basis and move `x`; False where the edge depends on the others."""
+    edge, new = points[corral[n]] - points[corral[0]], n - 1
+    length = np.sqrt(_dot(edge, edge))
+    edges[:new, new] = 0.0
+    for _ in range(2):
+        for i in range(new):
+            part = _dot(basis[i], edge)
+            edges[i, new] += part
+            edge -= part * basis[i]
+    rest = np.sqrt(_dot(edge, edge))
+    if rest <= DEPENDENT * length:
         return False
-    factor[n, n] = np.sqrt(rest)
+    edges[new, new] = rest
+    basis[new] = edge / rest
+    along[new] = 0.0
+    for _ in range(2):
+        part = _dot(basis[new], x)
+        along[new] -= part
+        x -= part * basis[new]
     return True
 
 
 @numba.njit(cache=True, nogil=True)
-def _solve_ones(factor: np.ndarray, n: int) -> np.ndarray:
-    """Solution of ``L L^T u = 1``, scaled to sum 1, shape (n,)."""
-    u = np.ones(n)
-    for i in range(n):
-        for c in range(i):
-            u[i] -= factor[i, c] * u[c]
-        u[i] /= factor[i, i]
-    for i in range(n - 1, -1, -1):
-        for c in range(i + 1, n):
-            u[i] -= factor[c, i] * u[c]
-        u[i] /= factor[i, i]
-    return u / u.sum()
+def _weights(edges: np.ndarray, along: np.ndarray, n: int) -> np.ndarray:
+    """Affine weights of the nearest point, summing to 1, shape (n,): solves ``edges w = along``."""
+    out = np.empty(n)
+    out[0] = 1.0
+    for i in range(n - 2, -1, -1):
+        w = along[i]
+        for j in range(i + 1, n - 1):
+            w -= edges[i, j] * out[j + 1]
+        out[i + 1] = w / edges[i, i]
+        out[0] -= out[i + 1]
+    return out
 
 
 @numba.njit(cache=True, nogil=True)
 def _shrink(
-    factor: np.ndarray,  # float64 [k, k], in and out
-    shifted: np.ndarray,  # float64 [k, k]
     corral: np.ndarray,  # int64 [k], in and out
     weights: np.ndarray,  # float64 [k], in and out
     inside: np.ndarray,  # bool [k], in and out
     affine: np.ndarray,  # float64 [n]
     n: int,
-) -> int:
-    """Step towards the affine minimiser until a weight vanishes; return the corral's new size."""
+) -> tuple[int, int]:
+    """Step towards the affine minimiser until a weight vanishes.
+
+    Returns the corral's new size, and how many of its first keys stay where they are.
+    """
     step, leaving = 1.0, 0
     for i in range(n):
         if affine[i] <= 0:
@@ -104,12 +146,12 @@ def _shrink(
     for i in range(n):
         weights[i] += step * (affine[i] - weights[i])
     weights[leaving] = 0.0
-    size = 0
+    size, same = 0, n
     for i in range(n):
         if weights[i] > 0:
             corral[size], weights[size] = corral[i], weights[i]
-            _extend(factor, shifted, corral, size, corral[i])
             size += 1
         else:
             inside[corral[i]] = False
-    return size
+            same = min(same, i)
+    return size, same

@@ -5,7 +5,7 @@ from math import comb
 import numpy as np
 
 from ceiling.kernels import subsets, swaps
-from ceiling.objective import TIE, ZERO, CentredRow, centre, check_extra, largest, pool_at
+from ceiling.objective import TIE, ZERO, CentredRow, by_error, centre, check_extra, fill, largest
 from ceiling.problem import Answer, Row, Status, check_budget
 
 
@@ -33,7 +33,7 @@ def best_in_pool(row: Row, s: int, extra: int | None = None) -> Answer:
     """
     centred, s, extra = centre(row), check_budget(s), check_extra(s, extra)
     top = largest(centred.masses, s)
-    candidates = pool_at(centred, top, extra)
+    candidates = fill(top, by_error(centred), len(top) + extra)
     return best_among(centred, s, candidates, balance_among(centred, top, candidates).error)
 
 
@@ -48,7 +48,7 @@ def balance(row: Row, s: int, extra: int | None = None) -> Answer:
     """
     centred, s, extra = centre(row), check_budget(s), check_extra(s, extra)
     top = largest(centred.masses, s)
-    return balance_among(centred, top, pool_at(centred, top, extra))
+    return balance_among(centred, top, fill(top, by_error(centred), len(top) + extra))
 
 
 def best_among(row: CentredRow, s: int, candidates: np.ndarray, incumbent: float) -> Answer:

@@ -10,11 +10,12 @@ from ceiling.objective import (
     FREE_TOLERANCE,
     TIE,
     CentredRow,
+    by_error,
+    fill,
     forced_error_at,
     frank_wolfe,
-    largest,
     min_norm,
-    pool_at,
+    ranked,
 )
 from ceiling.problem import Status
 from ceiling.search.candidates import balance_among, best_among, mark
@@ -46,41 +47,37 @@ def measure(row: CentredRow, extras: dict[int, int], leverage: np.ndarray) -> li
     """
     budgets = sorted(extras)
     path, distances = frank_wolfe(row, budgets[-1])
-    ranks = np.empty(len(row.masses), dtype=np.int64)
-    ranks[np.argsort(-row.masses, kind="stable")] = np.arange(len(ranks))
+    by_mass, by_leverage, candidates = ranked(row.masses), ranked(leverage), by_error(row)
     measured = []
     for s in budgets:
+        top = np.sort(by_mass[:s])
+        columns = _statistics(row, s, top) | {"ef_fw": float(distances[s - 1])}
         if len(row.masses) <= s:
-            measured.append(_statistics(row, s) | _trivial(row, float(distances[s - 1])))
+            measured.append(columns | _trivial(row))
             continue
-        geometric = ranks.copy()
-        geometric[path[:s]] = -1  # visited keys first, then by mass
-        sets = {
-            "e_geometric": largest(-geometric, s),
-            "e_leverage": largest(leverage, s),
-        }
-        others = {name: forced_error_at(row, kept) for name, kept in sets.items()}
-        ef_fw = float(distances[s - 1])
-        measured.append(_statistics(row, s) | others | _enumerated(row, s, extras[s], ef_fw))
+        pool = fill(top, candidates, s + extras[s])
+        columns["e_geometric"] = forced_error_at(row, fill(np.unique(path[:s]), by_mass, s))
+        columns["e_leverage"] = forced_error_at(row, np.sort(by_leverage[:s]))
+        measured.append(columns | _enumerated(row, s, top, pool, columns["ef_fw"]))
     return measured
 
 
-def _statistics(row: CentredRow, s: int) -> dict[str, Any]:
+def _statistics(row: CentredRow, s: int, top: np.ndarray) -> dict[str, Any]:
     """What needs no search: budget, dropped mass, Phi, D and sigma (section 3)."""
-    top = largest(row.masses, s)
+    everything = len(top) == len(row.masses)
     dropped = row.masses.copy()
     dropped[top] = 0
     return {
         "n_keys": len(row.masses),
         "s": s,
         "dropped_mass": float(dropped.sum()),
-        "phi": float(np.linalg.norm(row.residuals[top].sum(axis=0))) if len(top) < len(row.masses) else 0.0,
+        "phi": 0.0 if everything else float(np.linalg.norm(row.residuals[top].sum(axis=0))),
         "radius": row.radius,
         "sigma": row.sigma,
     }
 
 
-def _trivial(row: CentredRow, ef_fw: float) -> dict[str, Any]:
+def _trivial(row: CentredRow) -> dict[str, Any]:
     """At most `s` keys: every selector keeps them all and the dense output is reproduced."""
     zeros = dict.fromkeys(
         ("e_top", "e_pool", "e_balance", "e_geometric", "e_leverage", "free_top", "free_pool"), 0.0
@@ -89,33 +86,32 @@ def _trivial(row: CentredRow, ef_fw: float) -> dict[str, Any]:
     counts = {"pool_size": len(row.positions), "subsets": 1, "swaps": 0, "ties": 1}
     ratios = dict.fromkeys(("kappa", "closable", "closable_balance", "recovered", "pi"))
     ending = {"degenerate": False, "status": str(Status.TRIVIAL), "seconds": 0.0}
-    return zeros | kept | counts | ratios | ending | {"ef_fw": ef_fw}
+    return zeros | kept | counts | ratios | ending
 
 
-def _enumerated(row: CentredRow, s: int, extra: int, ef_fw: float) -> dict[str, Any]:
+def _enumerated(row: CentredRow, s: int, top: np.ndarray, pool: np.ndarray, ef_fw: float) -> dict[str, Any]:
     """The pool optimum, the balancing set, their ratios and free errors."""
-    top = largest(row.masses, s)
-    candidates = pool_at(row, top, extra)
     e_top = direct.forced_error(
-        row.residuals[candidates],
-        row.masses[candidates],
-        mark(candidates, top),
+        row.residuals[pool],
+        row.masses[pool],
+        mark(pool, top),
         np.empty(row.residuals.shape[1]),
     )
     start = perf_counter()
-    balanced = balance_among(row, top, candidates)
-    best = best_among(row, s, candidates, balanced.error)
+    balanced = balance_among(row, top, pool)
+    best = best_among(row, s, pool, balanced.error)
     seconds = perf_counter() - start
+    best_indices = np.searchsorted(row.positions, best.kept)
+    free_top = _free_error(row, top)
     degenerate = e_top <= DEGENERATE * row.sigma
     return {
         "e_top": e_top,
         "e_pool": best.error,
         "e_balance": balanced.error,
-        "ef_fw": ef_fw,
-        "free_top": _free_error(row, top),
-        "free_pool": _free_error(row, np.searchsorted(row.positions, best.kept)),
+        "free_top": free_top,
+        "free_pool": free_top if np.array_equal(best_indices, top) else _free_error(row, best_indices),
         **_ratios(e_top, best.error, balanced.error, ef_fw, row.sigma, degenerate),
-        "pool_size": len(candidates),
+        "pool_size": len(pool),
         "subsets": best.subsets,
         "swaps": balanced.swaps,
         "ties": best.ties,

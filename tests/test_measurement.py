@@ -1,0 +1,139 @@
+"""Every column measured of a row, against the oracle and the front door."""
+
+from math import isclose, sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import ceiling
+from ceiling import objective
+from ceiling.search import DEGENERATE, measure
+from tests import oracle
+from tests.strategies import Problem, close, grid_problems, wild_problems
+
+RATIOS = ("kappa", "closable", "closable_balance", "recovered", "pi")
+FREE = 1e-10
+"""Promise of a free error (units of sigma)."""
+
+problems = st.one_of(grid_problems(), wild_problems())
+
+
+def measured(row: ceiling.Row, s: int, extra: int, leverage: np.ndarray | None = None) -> dict:
+    """The columns at one budget."""
+    leverage = np.zeros(row.n_keys) if leverage is None else leverage
+    (columns,) = measure(objective.centre(row), {s: extra}, leverage)
+    return columns
+
+
+@given(problems, st.integers(0, 4))
+def test_columns_say_what_the_front_door_says(problem: Problem, extra: int):
+    row, exact, s = problem.row, problem.exact, problem.s
+    found = measured(row, s, extra)
+    best, balanced = ceiling.best_in_pool(row, s, extra), ceiling.balance(row, s, extra)
+    top = ceiling.top_mass(row, s)
+    assert found["kept_top"].tolist() == top.tolist()
+    assert found["kept_pool"].tolist() == best.kept.tolist()
+    assert found["kept_balance"].tolist() == balanced.kept.tolist()
+    assert (found["e_pool"], found["subsets"], found["ties"]) == (best.error, best.subsets, best.ties)
+    assert (found["e_balance"], found["swaps"]) == (balanced.error, balanced.swaps)
+    assert (found["n_keys"], found["s"]) == (len(exact.keys), s)
+    assert found["pool_size"] == len(ceiling.pool(row, s, extra))
+    assert close(found["e_top"], oracle.forced(exact, top.tolist()), exact)
+    assert isclose(found["dropped_mass"], ceiling.dropped_mass(row, top), rel_tol=1e-12)
+    g = oracle.residual(exact, top.tolist())
+    assert close(found["phi"], oracle.dot(g, g), exact)
+    assert isclose(found["sigma"], sqrt(exact.variance), rel_tol=1e-12)
+
+
+@given(problems)
+def test_free_errors_are_certified(problem: Problem):
+    exact, found = problem.exact, measured(problem.row, problem.s, 3)
+    for column, kept in (("free_top", "kept_top"), ("free_pool", "kept_pool")):
+        distance = sqrt(oracle.free(exact, found[kept].tolist()))
+        room = FREE * found["sigma"] + 1e-15 * np.abs(problem.values).max()
+        assert abs(found[column] - distance) <= room
+
+
+@given(problems)
+def test_other_selectors(problem: Problem):
+    row, exact = problem.row, problem.exact
+    leverage = np.random.default_rng(len(exact.keys)).permutation(len(exact.keys)).astype(float)
+    found = measured(row, problem.s, 2, leverage)
+    chosen = sorted(np.array(exact.keys)[np.argsort(-leverage)[: problem.s]].tolist())
+    assert close(found["e_leverage"], oracle.forced(exact, chosen), exact)
+    path, distances = objective.frank_wolfe(objective.centre(row), problem.s)
+    visited = [exact.keys[j] for j in dict.fromkeys(path.tolist())]
+    by_mass = sorted(exact.keys, key=lambda j: (-exact.masses[j], j))
+    geometric = sorted((visited + [j for j in by_mass if j not in visited])[: problem.s])
+    assert close(found["e_geometric"], oracle.forced(exact, geometric), exact)
+    assert found["ef_fw"] == distances[-1]
+
+
+@given(problems, st.integers(0, 4))
+def test_ratios_are_defined_or_null(problem: Problem, extra: int):
+    found = measured(problem.row, problem.s, extra)
+    e_top, e_pool, e_balance = (found[name] for name in ("e_top", "e_pool", "e_balance"))
+    floor = DEGENERATE * found["sigma"]
+    assert found["degenerate"] == (found["status"] != "trivial" and (e_top < floor or e_top == 0))
+    if found["status"] in ("trivial", "degenerate"):
+        assert [found[name] for name in RATIOS] == [None] * len(RATIOS)
+        return
+    attained = e_pool >= e_top * (1 - 1e-12)
+    assert isclose(found["closable"], 1 - e_pool / e_top, abs_tol=1e-11)
+    assert isclose(found["closable_balance"], 1 - e_balance / e_top, abs_tol=1e-11)
+    assert 0 <= found["closable_balance"] <= found["closable"] + 1e-11 <= 1 + 1e-11
+    assert (found["kappa"] is None) == (e_pool < floor)
+    if found["kappa"] is not None:
+        assert isclose(found["kappa"], e_top / e_pool, rel_tol=1e-11)
+        assert found["kappa"] >= 1
+    assert (found["recovered"] is None) == attained
+    if not attained:
+        assert isclose(
+            found["recovered"], (e_top - e_balance) / (e_top - e_pool), rel_tol=1e-9, abs_tol=1e-11
+        )
+    if found["pi"] is not None:
+        assert isclose(found["pi"], e_pool / found["ef_fw"], rel_tol=1e-12)
+    assert all(np.isfinite(found[name]) for name in RATIOS if found[name] is not None)
+
+
+def test_budgets_are_measured_ascending_and_independently():
+    rng = np.random.default_rng(1)
+    row = objective.centre(ceiling.Row(rng.dirichlet(np.ones(30)), rng.standard_normal((30, 4))))
+    leverage = rng.random(30)
+    together = measure(row, {8: 3, 2: 5, 30: 1, 40: 1}, leverage)
+    assert [columns["s"] for columns in together] == [2, 8, 30, 40]
+    for columns, extra in zip(together, (5, 3, 1, 1), strict=True):
+        (alone,) = measure(row, {columns["s"]: extra}, leverage)
+        assert {k: str(v) for k, v in alone.items() if k != "seconds"} == {
+            k: str(v) for k, v in columns.items() if k != "seconds"
+        }
+    assert [columns["status"] for columns in together] == ["exact", "exact", "trivial", "trivial"]
+    assert together[0].keys() == together[3].keys()
+
+
+@pytest.mark.parametrize("s", [1, 2, 4])
+def test_a_row_of_one_value_is_degenerate(s):
+    rng = np.random.default_rng(s)
+    row = ceiling.Row(rng.dirichlet(np.ones(6)), np.full((6, 2), 0.3))
+    found = measured(row, s, 2)
+    assert found["degenerate"]
+    assert found["status"] == "degenerate"
+    assert [found[name] for name in RATIOS] == [None] * len(RATIOS)
+
+
+@pytest.mark.parametrize("dropped", [1e-3, 1e-6, 1e-9])
+def test_nearly_all_mass_on_one_key_keeps_its_digits(dropped):
+    """v_j - mu cancels at the heavy key; the error is of the order of the dropped mass."""
+    rng = np.random.default_rng(5)
+    rest = rng.dirichlet(np.ones(7)) * dropped
+    masses, values = np.array([1 - dropped, *rest]), 10 + rng.standard_normal((8, 3))
+    row, exact = ceiling.Row(masses, values), oracle.exact(masses.tolist(), values.tolist())
+    for s in (1, 2, 4):
+        found = measured(row, s, 3)
+        best = oracle.best(exact, ceiling.pool(row, s, 3).tolist(), s)
+        assert isclose(found["e_pool"], sqrt(best.squared), rel_tol=1e-9)
+        assert tuple(found["kept_pool"]) == best.kept
+        assert found["free_pool"] is not None
+        assert abs(found["free_pool"] - sqrt(oracle.free(exact, best.kept))) <= FREE * found["sigma"]
