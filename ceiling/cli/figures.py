@@ -6,15 +6,15 @@ from typing import Annotated
 
 import typer
 
+from ceiling.cli.options import ConfigOption, StoreOption
 from ceiling.problem import InputError
 
 
 def figures(
-    store: Annotated[Path, typer.Option(help="Folder of the store to draw.")] = Path("store"),
+    store: StoreOption = Path("store"),
     out: Annotated[Path, typer.Option(help="Folder to write into.")] = Path("figures-out"),
-    only: Annotated[
-        str | None, typer.Option(help="Names of figures, comma-separated; all if absent.")
-    ] = None,
+    only: Annotated[str | None, typer.Option(help="Names, comma-separated; all if absent.")] = None,
+    config: ConfigOption = None,
 ) -> None:
     """Draw the figures of a store: each as PNG, PDF, CSV and Markdown beside the paper's numbers."""
     scripts = {path.stem: path for path in sorted(scripts_folder().glob("*.py")) if path.stem[0] != "_"}
@@ -22,9 +22,11 @@ def figures(
     for name in names:
         if name not in scripts:
             raise InputError(f"only: no figure {name!r}; there are {', '.join(scripts)}")
+    arguments = ["--store", str(store), "--out", str(out)]
+    arguments += [] if config is None else ["--config", config]
     for name in dict.fromkeys(names):
         # Run as files, not imported: they stand above the package, which must not know them.
-        runpy.run_path(str(scripts[name]))["main"](["--store", str(store), "--out", str(out)])
+        runpy.run_path(str(scripts[name]))["main"](arguments)
 
 
 def scripts_folder() -> Path:

@@ -1,0 +1,72 @@
+"""The penalty of forced weights: how far the best forced set stays behind re-solved weights."""
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ceiling.analysis.bootstrap import DRAWS, SEED, estimate
+from ceiling.analysis.fits import line
+from ceiling.analysis.instances import Group, groups
+from ceiling.analysis.ranks import quantile
+from ceiling.analysis.tables import table
+
+CAVEAT = (
+    "π̂ divides the pool optimum by the Frank–Wolfe distance; both lie above what they estimate, "
+    "so its bias has no sign."
+)
+"""Shown wherever π̂ is shown."""
+
+
+def penalty_table(
+    instances: pl.DataFrame | pl.LazyFrame, *, draws: int = DRAWS, seed: int = SEED
+) -> pl.DataFrame:
+    """Median and 99th percentile of pi = e_pool / ef_fw per model and budget.
+
+    Returns
+    -------
+    polars.DataFrame
+        The identity columns, `n_pi` (rows where pi exists), `median_pi` and `p99_pi` with `_low` and
+        `_high`.
+
+    Notes
+    -----
+    arXiv 2608.25230, penalty: pi(s) = ES(s)/EF(s). `CAVEAT` belongs beside every number.
+    """
+    return table(group.identity() | pi_columns(group) for group in groups(instances, draws=draws, seed=seed))
+
+
+def pi_columns(group: Group) -> dict[str, Any]:
+    """`n_pi`, `median_pi` and `p99_pi` of one group."""
+    known = group.keep(pl.col("pi").is_not_null())
+    pi = known.values("pi")
+    row: dict[str, Any] = {"n_pi": len(pi)}
+    for name, q in (("median_pi", 0.5), ("p99_pi", 0.99)):
+        row |= estimate(name, quantile(pi, known.cluster, known.weights, q))
+    return row
+
+
+def penalty_fit(
+    instances: pl.DataFrame | pl.LazyFrame, *, draws: int = DRAWS, seed: int = SEED
+) -> pl.DataFrame:
+    """Least-squares fit log pi = intercept + slope log(m_s sqrt(s)) per model, all budgets pooled.
+
+    Returns
+    -------
+    polars.DataFrame
+        The identity columns, `n_fit` (rows with pi > 0 and m_s > 0), `intercept`, `slope` and `r2`
+        with `_low` and `_high`, and `fit` ("fitted" or "no variation").
+
+    Notes
+    -----
+    The paper finds that the penalty rises with m_s sqrt(s); the fit is this project's reading of it.
+    """
+    rows = []
+    for group in groups(instances, pooled=True, draws=draws, seed=seed):
+        known = group.keep((pl.col("pi") > 0) & (pl.col("dropped_mass") > 0))
+        x = np.log(known.values("dropped_mass") * np.sqrt(known.values("s")))
+        fit = line(x, np.log(known.values("pi")), known.cluster, known.weights)
+        row = group.identity() | {"n_fit": len(x)}
+        row |= estimate("intercept", fit.intercept) | estimate("slope", fit.slope)
+        rows.append(row | estimate("r2", fit.r2) | {"fit": fit.ending})
+    return table(rows)

@@ -1,0 +1,47 @@
+"""Table 8: the budget profile, drawn and in numbers."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from ceiling.analysis import budget_profile, counts, penalty_fit, readable
+from ceiling.analysis.penalty import CAVEAT
+from ceiling.analysis.profile import PROFILE
+from ceiling.plots import profile_lines, write
+
+REFERENCE = Path(__file__).parent / "reference"
+CAPTION = """**Table 8.** Per budget: κ̂ = e_top/e_pool, median and 99th percentile; share of instances with
+e_pool ≤ 0.9 e_top; medians of the geometric and of the ridge-leverage set's error over top-mass's; π̂ =
+e_pool/EF, median and 99th percentile; Spearman's ρ of Φ and e_pool. The paper's rows are grey."""
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Write table8.{png,pdf,csv,md} from a store's instances."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--store", type=Path, required=True, help="folder of the store")
+    parser.add_argument("--out", type=Path, default=Path("figures-out"), help="folder to write into")
+    parser.add_argument("--config", help="one configuration, where the store holds several")
+    args = parser.parse_args(argv)
+
+    from ceiling.store import open_store
+
+    instances = open_store(args.store, args.config).instances
+    ours = budget_profile(instances)
+    paper = pl.read_csv(REFERENCE / "forced_weights_table8_budget_profile.csv")
+    theirs = paper.select(pl.format("paper, {}", "family").alias("model"), "s", *PROFILE)
+    both = pl.concat([ours, theirs], how="diagonal")
+    tables = {
+        "Ours, then the paper's": readable(both, PROFILE),
+        "log π̂ = intercept + slope · log(m_s √s), all budgets": readable(
+            penalty_fit(instances), ["n_fit", "intercept", "slope", "r2", "fit"]
+        ),
+    }
+    caption = f"{CAPTION} {CAVEAT}\n\n{counts(ours)}"
+    for path in write(args.out, "table8", profile_lines(ours, paper), both, caption, tables):
+        print(path)
+
+
+if __name__ == "__main__":
+    main()

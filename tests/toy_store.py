@@ -1,0 +1,126 @@
+"""Toy instances: frames that look like a store's, made from a seed, for analysis and figures."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+SCHEMA: dict[str, Any] = {
+    **dict.fromkeys(("dump", "config", "model"), pl.String),
+    **dict.fromkeys(("document", "layer", "head", "kv_head", "position", "n_keys", "s"), pl.Int64),
+    **dict.fromkeys(("e_top", "e_pool", "e_balance", "e_geometric", "e_leverage"), pl.Float64),
+    **dict.fromkeys(("free_top", "free_pool", "ef_fw"), pl.Float64),
+    **dict.fromkeys(("dropped_mass", "phi", "radius", "sigma"), pl.Float64),
+    **dict.fromkeys(("kappa", "closable", "closable_balance", "recovered", "pi"), pl.Float64),
+    **dict.fromkeys(("pool_size", "subsets", "swaps", "ties"), pl.Int64),
+    "degenerate": pl.Boolean,
+    "status": pl.String,
+    **dict.fromkeys(("kept_top", "kept_pool", "kept_balance"), pl.List(pl.Int64)),
+    **dict.fromkeys(("engine", "host"), pl.String),
+    "seconds": pl.Float64,
+}
+EXTRA = {4: 24, 8: 12, 16: 6, 32: 4}
+
+
+def toy_instances(
+    model: str = "toy-1",
+    *,
+    documents: int = 8,
+    layers: int = 6,
+    heads: int = 4,
+    rows: int = 6,
+    budgets: Sequence[int] = (4, 8, 16, 32),
+    seed: int = 0,
+) -> pl.DataFrame:
+    """A frame with the store's columns: flat cells drop more mass and have more to close.
+
+    About 1% of the rows are trivial, as many degenerate, a few have a pool optimum too small to
+    divide by, and on a third top-mass is the optimum.
+    """
+    rng = np.random.default_rng(seed)
+    axes = (documents, layers, heads, rows, len(budgets))
+    document, layer, head, row, b = (a.ravel() for a in np.meshgrid(*map(np.arange, axes), indexing="ij"))
+    s, n = np.asarray(budgets)[b], len(b)
+    cell = rng.normal(-0.6, 1.1, (layers, heads)) + 0.8 * np.cos(np.linspace(0, np.pi, layers))[:, None]
+    by_document = rng.normal(0, 0.15, documents)
+    logit = cell[layer, head] + by_document[document] + rng.normal(0, 0.7, n) - 0.7 * np.log(s / 8)
+    mass = 1 / (1 + np.exp(-logit))
+    sigma = rng.lognormal(0, 0.2, n)
+    e_top = 0.6 * mass * sigma * rng.lognormal(0, 0.3, n)
+    gain = rng.beta(0.6 + 2.2 * mass, 9, n) * (rng.random(n) > 0.35 - 0.2 * (s > 4))
+    e_pool = e_top * (1 - gain)
+    e_pool = np.where(rng.random(n) < 0.002, 1e-8 * sigma, e_pool)
+    e_balance = e_pool + (e_top - e_pool) * np.where(rng.random(n) < 0.7, 0, rng.random(n))
+    ef = e_pool / (1 + 0.25 * mass * np.sqrt(s) * rng.lognormal(0, 0.5, n))
+    status = np.where(rng.random(n) < 0.01, "trivial", np.where(rng.random(n) < 0.01, "degenerate", "exact"))
+    trivial, degenerate = status == "trivial", status == "degenerate"
+    e_top = np.where(trivial, 0.0, np.where(degenerate, 1e-8 * sigma, e_top))
+    e_pool, e_balance = np.minimum(e_pool, e_top), np.minimum(e_balance, e_top)
+    measured, resolved = status == "exact", e_pool >= 1e-6 * sigma
+
+    def known(values: np.ndarray, where: np.ndarray) -> pl.Series:
+        return pl.Series(values, dtype=pl.Float64).scatter(np.flatnonzero(~where), None)
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = {
+            "kappa": known(e_top / e_pool, measured & resolved),
+            "closable": known(1 - e_pool / e_top, measured),
+            "closable_balance": known(1 - e_balance / e_top, measured),
+            "recovered": known((e_top - e_balance) / (e_top - e_pool), measured & (e_pool < e_top)),
+            "pi": known(e_pool / ef, measured & resolved),
+        }
+    kept = pl.Series([list(range(k)) for k in s], dtype=pl.List(pl.Int64))
+    extra = np.array([EXTRA.get(int(k), 1) for k in budgets])[b]
+    columns = {
+        "dump": model.encode()[-6:].hex(),
+        "config": "0" * 8,
+        "model": model,
+        **{"document": document, "layer": layer, "head": head, "kv_head": head // 2},
+        **{"position": 256 + 100 * row, "n_keys": np.where(trivial, s, 257 + 100 * row), "s": s},
+        **{"e_top": e_top, "e_pool": e_pool, "e_balance": e_balance},
+        **{"e_geometric": e_top * rng.lognormal(0.4, 0.2, n), "e_leverage": e_top * rng.lognormal(2, 0.4, n)},
+        **{"free_top": 0.8 * e_top, "free_pool": 0.8 * e_pool, "ef_fw": ef},
+        **{"dropped_mass": mass, "phi": e_top * (1 - mass), "radius": 3 * sigma, "sigma": sigma},
+        **ratios,
+        **{"pool_size": s + extra, "subsets": 1000 * s, "swaps": 1, "ties": 1},
+        **{"degenerate": degenerate, "status": status},
+        **{"kept_top": kept, "kept_pool": kept, "kept_balance": kept},
+        **{"engine": "toy", "host": "toy", "seconds": 1e-3},
+    }
+    return pl.DataFrame(columns, schema_overrides=SCHEMA).select(*SCHEMA)
+
+
+def write_toy_store(folder: Path, *frames: pl.DataFrame) -> Path:
+    """Write `frames` as the shards of a store, one per document and layer, and return the folder."""
+    for frame in frames:
+        for (dump, config, document, layer), shard in frame.partition_by(
+            "dump", "config", "document", "layer", as_dict=True
+        ).items():
+            home = folder / "instances" / f"dump={dump}" / f"config={config}"
+            home.mkdir(parents=True, exist_ok=True)
+            shard.write_parquet(home / f"doc-{document:05d}.layer-{layer:02d}.parquet")
+    return folder
+
+
+def hand_made(*rows: dict[str, Any]) -> pl.DataFrame:
+    """Instances with the given columns, everything else ordinary, and the ratios that follow from them."""
+    return pl.DataFrame([_completed(row) for row in rows], schema=SCHEMA)
+
+
+def _completed(given: dict[str, Any]) -> dict[str, Any]:
+    row: dict[str, Any] = dict.fromkeys(SCHEMA) | {
+        **{"dump": "d", "config": "c", "model": "toy", "document": 0, "layer": 0, "head": 0, "kv_head": 0},
+        **{"position": 100, "n_keys": 101, "s": 8, "e_top": 1.0, "e_pool": 0.9, "e_balance": 0.9},
+        **{"e_geometric": 1.5, "e_leverage": 7.0, "ef_fw": 0.8, "dropped_mass": 0.3, "phi": 0.7},
+        **{"sigma": 1.0, "radius": 2.0, "degenerate": False, "status": "exact"},
+        **given,
+    }
+    top, pool, balance = row["e_top"], row["e_pool"], row["e_balance"]
+    if row["status"] == "exact":
+        row["closable"], row["closable_balance"] = 1 - pool / top, 1 - balance / top
+        row["recovered"] = (top - balance) / (top - pool) if pool < top else None
+        if pool >= 1e-6 * row["sigma"]:
+            row["kappa"], row["pi"] = top / pool, pool / row["ef_fw"]
+    return row
