@@ -6,17 +6,22 @@ from typing import Annotated
 
 import typer
 
-from ceiling.cli import enumerate, query
+from ceiling.cli import capture, demo, enumerate, figures, models, query
 from ceiling.problem import InputError
 
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("demo")(demo.demo)
+app.command("models")(models.models)
+app.command("capture")(capture.capture)
 app.command("enumerate")(enumerate.enumerate_dump)
 app.command("query")(query.query)
+app.command("figures")(figures.figures)
 
 
 @app.callback()

@@ -39,8 +39,8 @@ def capture(
 ) -> None:
     """Capture the attention of a model on a text, into a dump.
 
-    Every sampled row is compared with the attention output the model really produced; one that disagrees stops
-    the capture. A run that was stopped continues after its last finished document.
+    Every sampled row is compared with the attention output the model really produced; one that disagrees
+    stops the capture. A run that was stopped continues after its last finished document.
     """
     from ceiling.stages import capture as stage
 

@@ -1,5 +1,6 @@
 """``ceiling enumerate``: exact minima over candidate pools, for every row of a dump."""
 
+from pathlib import Path
 from time import process_time
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 def enumerate_dump(
     dump: DumpOption,
-    store: StoreOption,
+    store: StoreOption = Path("store"),
     budgets: BudgetsOption = "4,8,16,32",
     extra: Annotated[
         int | None,

@@ -1,13 +1,24 @@
 """``ceiling models``: the models that come with the project."""
 
+from typing import Annotated
+
 import typer
 
 
-def models() -> None:
+def models(
+    fetch: Annotated[
+        str | None,
+        typer.Option(help="Download and convert this model now, so that later runs need no network."),
+    ] = None,
+) -> None:
     """List the built-in models; --model also takes a local folder or a Hugging Face id."""
     from ceiling.models.built_in import converted_folder
     from ceiling.models.catalogue import BUILT_INS
+    from ceiling.models.source import resolve
 
+    if fetch is not None:
+        typer.echo(f"{fetch} is in {resolve(fetch).fetch().path}")
+        return
     for built_in in BUILT_INS.values():
         folder = converted_folder(built_in)
         typer.echo(built_in.name)

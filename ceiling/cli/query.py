@@ -2,6 +2,7 @@
 
 import sys
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -27,7 +28,7 @@ def query(
     sql: Annotated[
         str, typer.Argument(help="One SELECT (or EXPLAIN SELECT) over instances, documents, rows.")
     ],
-    store: StoreOption,
+    store: StoreOption = Path("store"),
     format: Annotated[Format, typer.Option("--format", help="How to print the result.")] = Format.TABLE,
     config: ConfigOption = None,
 ) -> None:
