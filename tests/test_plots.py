@@ -29,6 +29,7 @@ STORES = {
     ),
     "four": lambda: pl.concat([toy_instances(f"Qwen2.5-{i}.5B", documents=5) for i in range(4)]),
     "few documents": lambda: toy_instances("smollm2-135m", documents=3),
+    "below one": lambda: toy_instances(documents=5).with_columns(pl.col("pi", "kappa") * 0.6),
     "one budget": lambda: toy_instances("smollm2-135m", documents=5, budgets=(8,)),
     "hardly anything": lambda: hand_made({"e_pool": 1.0, "e_balance": 1.0}, {"head": 1, "status": "trivial"}),
 }
@@ -64,6 +65,15 @@ def test_every_text_is_inside_apart_and_large_enough(name, store, monkeypatch):
         assert min(box.x0, box.y0) >= -SLACK, text
         assert box.x1 <= width + SLACK, text
         assert box.y1 <= height + SLACK, text
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_every_point_of_the_profile_is_inside_its_axes(store):
+    for axes in DRAW["table8"](STORES[store]()).axes[:2]:
+        low, high = axes.get_ylim()
+        for line in axes.lines:
+            y = line.get_ydata()
+            assert ((low <= y) & (y <= high) | (y != y)).all(), (axes.get_title(), y)
 
 
 @pytest.mark.parametrize(("documents", "whiskers"), [(5, 4), (4, 0)])

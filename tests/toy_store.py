@@ -7,20 +7,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-SCHEMA: dict[str, Any] = {
-    **dict.fromkeys(("dump", "config", "model"), pl.String),
-    **dict.fromkeys(("document", "layer", "head", "kv_head", "position", "n_keys", "s"), pl.Int64),
-    **dict.fromkeys(("e_top", "e_pool", "e_balance", "e_geometric", "e_leverage"), pl.Float64),
-    **dict.fromkeys(("free_top", "free_pool", "ef_fw"), pl.Float64),
-    **dict.fromkeys(("dropped_mass", "phi", "radius", "sigma"), pl.Float64),
-    **dict.fromkeys(("kappa", "closable", "closable_balance", "recovered", "pi"), pl.Float64),
-    **dict.fromkeys(("pool_size", "subsets", "swaps", "ties"), pl.Int64),
-    "degenerate": pl.Boolean,
-    "status": pl.String,
-    **dict.fromkeys(("kept_top", "kept_pool", "kept_balance"), pl.List(pl.Int64)),
-    **dict.fromkeys(("engine", "host"), pl.String),
-    "seconds": pl.Float64,
-}
+from ceiling.store import TABLES
+
 EXTRA = {4: 24, 8: 12, 16: 6, 32: 4}
 
 
@@ -89,7 +77,7 @@ def toy_instances(
         **{"kept_top": kept, "kept_pool": kept, "kept_balance": kept},
         **{"engine": "toy", "host": "toy", "seconds": 1e-3},
     }
-    return pl.DataFrame(columns, schema_overrides=SCHEMA).select(*SCHEMA)
+    return pl.DataFrame(columns, schema_overrides=TABLES["instances"]).select(*TABLES["instances"])
 
 
 def write_toy_store(folder: Path, *frames: pl.DataFrame) -> Path:
@@ -106,11 +94,11 @@ def write_toy_store(folder: Path, *frames: pl.DataFrame) -> Path:
 
 def hand_made(*rows: dict[str, Any]) -> pl.DataFrame:
     """Instances with the given columns, everything else ordinary, and the ratios that follow from them."""
-    return pl.DataFrame([_completed(row) for row in rows], schema=SCHEMA)
+    return pl.DataFrame([_completed(row) for row in rows], schema=TABLES["instances"])
 
 
 def _completed(given: dict[str, Any]) -> dict[str, Any]:
-    row: dict[str, Any] = dict.fromkeys(SCHEMA) | {
+    row: dict[str, Any] = dict.fromkeys(TABLES["instances"]) | {
         **{"dump": "d", "config": "c", "model": "toy", "document": 0, "layer": 0, "head": 0, "kv_head": 0},
         **{"position": 100, "n_keys": 101, "s": 8, "e_top": 1.0, "e_pool": 0.9, "e_balance": 0.9},
         **{"e_geometric": 1.5, "e_leverage": 7.0, "ef_fw": 0.8, "dropped_mass": 0.3, "phi": 0.7},

@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in arguments
     try:
-        code = app([a for a in arguments if a != "--debug"], standalone_mode=False)
+        code = app([a for a in arguments if a != "--debug"], prog_name="ceiling", standalone_mode=False)
     except KeyboardInterrupt:
         code = 130
     except Exception as error:

@@ -30,7 +30,6 @@ def demo(
 
     start = perf_counter()
     numbers = whole_numbers("budgets", budgets)
-    out.mkdir(parents=True, exist_ok=True)
     plan = capture_stage.plan(
         out=out / "dump", documents=documents, tokens=tokens, rows=rows, seed=seed, device=device
     )

@@ -52,8 +52,9 @@ def run(plan: "Plan") -> None:
     if kept:
         typer.echo(f"{kept} of {len(plan.units)} shards exist and are kept", err=True)
     start, subsets = process_time(), 0
+    units = stage.run(plan)
     with progress("enumerate", len(plan.todo)) as advance:
-        for done in stage.run(plan):
+        for done in units:
             subsets += done.subsets
             advance()
     seconds = process_time() - start

@@ -62,7 +62,7 @@ def _text(frame: "pl.DataFrame", format: Format) -> str:
         tbl_formatting="ASCII_MARKDOWN" if format is Format.MARKDOWN else "UTF8_FULL_CONDENSED",
         tbl_rows=-1,
         tbl_cols=-1,
-        tbl_width_chars=100_000,
+        tbl_width_chars=65_535,
         fmt_str_lengths=1_000,
         fmt_table_cell_list_len=-1,
         tbl_hide_dataframe_shape=True,

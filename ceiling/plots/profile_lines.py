@@ -11,7 +11,7 @@ from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator, StrMetho
 
 from ceiling.plots.style import COLUMN, PAPER, blank, colours, marker, open_spines, style
 
-TICKS = (1, 1.5, 2, 3, 5, 10, 20, 50, 100, 1000)
+TICKS = (0.1, 0.2, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 20, 50, 100, 1000)
 """Labelled ratios of the logarithmic axes (dimensionless)."""
 
 DODGE = 1.05
@@ -99,7 +99,7 @@ def _axes(axes: Axes, budgets: list[int], label: str) -> None:
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_minor_locator(NullLocator())
         axis.set_minor_formatter(NullFormatter())
-    axes.set_ylim(0.95, max(1.6, axes.dataLim.ymax * 1.1))
+    axes.set_ylim(min(0.95, axes.dataLim.ymin * 0.95), max(1.6, axes.dataLim.ymax * 1.1))
     axes.margins(x=0.08)
     axes.set_xlabel("budget s (keys kept)")
     axes.set_title(label, pad=3)

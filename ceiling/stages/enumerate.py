@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from ceiling.dump import Document, Dump, open_dump
 from ceiling.objective import LEVERAGE_RIDGE, TIE, ZERO, centre, check_extra, default_extra, ridge_leverage
@@ -132,9 +133,9 @@ def configuration(extras: dict[int, int]) -> dict[str, Any]:
 
 
 def run(plan: Plan) -> Iterator[Done]:
-    """Do every missing unit in this process, one by one, as the iterator is consumed."""
+    """Prepare the store at once; do every missing unit in this process as the iterator is consumed."""
     prepare(plan)
-    yield from run_units(plan.dump, plan.store, plan.extras, plan.todo)
+    return run_units(plan.dump, plan.store, plan.extras, plan.todo)
 
 
 def prepare(plan: Plan) -> None:
@@ -154,13 +155,17 @@ def prepare(plan: Plan) -> None:
 
 
 def run_units(dump: Path, store: Path, extras: dict[int, int], units: Iterable[Unit]) -> Iterator[Done]:
-    """Do and commit units one by one: what a cluster task runs."""
+    """Do and commit units one by one: what a cluster task runs.
+
+    Serial, BLAS included: the arrays are small, and on a cluster Ray owns the cores.
+    """
     opened = open_dump(dump)
     shards = Shards(store, opened.id)
     config = config_id(configuration(extras))
     for unit in units:
         start = perf_counter()
-        columns = enumerate_unit(opened, unit, extras, config)
+        with threadpool_limits(1):
+            columns = enumerate_unit(opened, unit, extras, config)
         shards.write("instances", shards.path("instances", *unit, config), columns)
         yield Done(unit, sum(columns["subsets"]), perf_counter() - start)
 
