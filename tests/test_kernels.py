@@ -93,6 +93,33 @@ def test_inner_products():
     assert np.allclose(gram.products(columns, x), columns.T @ x, rtol=1e-13, atol=1e-14)
 
 
+EVERY_SUBSET = """
+import itertools
+import numpy as np
+from ceiling.kernels import subsets
+
+seen = []
+forms = subsets._forms
+subsets._forms = lambda *a: (*forms(*a)[:2], np.inf)  # let everything through
+subsets._decide = lambda z, p, chosen, *_: seen.append(tuple(sorted(chosen.tolist())))
+for tabled in (1, 2, 5, 16, 64, 2**14):  # the tail is as long as its table allows
+    subsets.TABLED = tabled
+    for m in range(1, 10):
+        z, p = np.random.default_rng(m).standard_normal((m, 2)), np.full(m, 1 / m)
+        for s in range(1, m + 1):
+            seen.clear()
+            subsets._scan(z, p, s, 1.0, 1e-12, -1.0, np.zeros(m, dtype=bool), np.zeros(3))
+            wanted = itertools.combinations(range(m), min(s, m - s))
+            assert sorted(seen) == list(wanted), (tabled, m, s)
+"""
+
+
+def test_every_subset_is_visited_once_wherever_head_and_tail_meet():
+    """A scan once went round the tail from its far end where all keys came from the head."""
+    off = os.environ | {"NUMBA_DISABLE_JIT": "1"}
+    subprocess.run([sys.executable, "-c", EVERY_SUBSET], env=off, check=True)
+
+
 def answers() -> tuple[list[Any], list[float]]:
     """Searches over rows of every shape, generic and tied, as plain data; and their hull distances."""
     found, distances = [], []

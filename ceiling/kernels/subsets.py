@@ -4,20 +4,25 @@ The screen.  With an incumbent error ``tau``, a set ``A`` beats it iff
 
     |g_A|^2 - tau^2 p(A)^2  =  x^T (Z Z^T - tau^2 p p^T) x  <  0,     x the indicator of A,
 
-a quadratic form with one fixed matrix ``H``.  Enumerating the smaller of the kept and the dropped
-set (the other follows from the pool's total), adding key ``i`` changes the form by ``t_i`` and
-every later ``t_j`` by ``2 H_ij``: with the last two levels fused, a subset costs one add and one
-compare.
+a quadratic form with one fixed matrix ``H``. The smaller of the kept and the dropped set is
+enumerated (the other follows from the pool's total): ``k`` keys, some from the head of the pool and
+the other ``r`` from its tail. A tree over the head keeps the form of the chosen ones and, for every
+key ``j``, what it would add, ``t_j``. The tail's subsets ``B`` then cost
+
+    form + sum_B t_j + w_B,      w_B = sum of 2 H_ij over the pairs of B,
+
+with ``w_B`` tabled once for all heads. In colexicographic order the subsets of size ``r`` whose
+largest key is ``j`` are the first ``C(j, r - 1)`` of size ``r - 1``, each with ``j`` added: sums
+over them grow by contiguous, vectorised loops, and the last size is compared without being stored.
 
 The proof.  Let ``R`` be the sum of ``|z_j|`` and ``P`` that of ``p_j`` over the pool. The terms that
 enter the form of one subset (the pool's total counted as one more vector) have absolute sum at
 most ``4 (R^2 + tau^2 P^2)``. Each carries at most ``d + m`` roundings of its dot product and of the
-total and ``(k + 4)^2`` of the additions down the tree; the square of the direct sum strays less.
-So a set whose direct error is at most ``tau (1 + TIE)`` has a computed form below
+total, and at most ``3 k + 8 <= (k + 4)^2`` of the additions; the square of the direct sum strays
+less. So a set whose direct error is at most ``tau (1 + TIE)`` has a computed form below
 ``slack = 16 (d + m + (k + 4)^2) eps (R^2 + tau^2 P^2) + 4 TIE tau^2 P^2``, a factor of four to
-spare, and is not screened out, for any d and any pool. Whoever passes is
-decided by the direct float64 sum, so the answer is the direct sum's minimum whatever the screen
-let through.
+spare, and is not screened out, for any d and any pool. Whoever passes is decided by the direct
+float64 sum, so the answer is the direct sum's minimum whatever the screen let through.
 """
 
 import numba
@@ -28,6 +33,9 @@ from ceiling.kernels.gram import gram, products
 
 EPSILON = float(np.finfo(np.float64).eps)
 """Relative: spacing of float64."""
+
+TABLED = 2**14
+"""Subsets of the tail that are tabled at most: two tables of 128 KiB, so that both stay in cache."""
 
 
 @numba.njit(cache=True, nogil=True)
@@ -69,39 +77,119 @@ def _scan(
     m, d = residuals.shape
     dropping = m - s < s
     k = m - s if dropping else s
-    kept, g, chosen = np.empty(m, dtype=np.bool_), np.empty(d), np.zeros(max(k, 1), dtype=np.int64)
-    if k < 2:  # a handful of sets: no screen
-        for i in range(m if k == 1 else 1):
-            chosen[0] = i
-            _decide(residuals, masses, chosen[:k], dropping, limit, kept, g, best, found)
-        return
-    twice, levels, slack = _forms(residuals, masses, k, s, tau, tie)
-    depth, last = 0, k - 2  # levels[depth, j] is t_j after `depth` choices, levels[depth, m] the form
-    chosen[0] = -1
+    twice, start, slack = _forms(residuals, masses, k, s, tau, tie)
+    choose, first = _tail(m, k)
+    tail = len(choose) - 1
+    head = m - tail
+    sums = np.zeros(first[-1])
+    pairs = _pairs(twice[head:, head:], choose, first, sums)
+    kept, g = np.empty(m, dtype=np.bool_), np.empty(d)
+    chosen, cursor = np.empty(k, dtype=np.int64), np.full(k + 1, -1)
+    levels = np.empty((k + 1, m + 1))  # levels[depth, j] is t_j, levels[depth, m] the form
+    levels[0] = start
+    depth, fresh = 0, True
     while depth >= 0:
-        i = chosen[depth] + 1
-        if i > m - k + depth:  # too few keys left for the deeper levels
-            depth -= 1
+        r, t = k - depth, levels[depth]
+        if fresh and r <= tail:
+            chosen[:depth] = cursor[:depth]
+            bound = slack - t[m]
+            if r > 0:
+                _grow(t[head:], tail, r - 1, choose, first, sums)
+            elif bound >= 0:
+                _decide(residuals, masses, chosen, dropping, limit, kept, g, best, found)
+            at = first[r]
+            for j in range(max(r - 1, 0), tail if r > 0 else 0):
+                # The head's choices, key j of the tail, and every r - 1 keys of the tail below j.
+                n, below = choose[j, r - 1], bound - t[head + j]
+                a, b = sums[first[r - 1] : first[r]], pairs[at : at + n]
+                hits = 0
+                for i in range(n):  # a comparison summed as an integer: this loop vectorises
+                    hits += a[i] + b[i] <= below
+                for i in range(n if hits > 0 else 0):
+                    if a[i] + b[i] <= below:
+                        chosen[depth] = head + j
+                        _unrank(i, j, choose, head, chosen[depth + 1 :])
+                        _decide(residuals, masses, chosen, dropping, limit, kept, g, best, found)
+                at += n
+        i = cursor[depth] + 1
+        if r == 0 or i >= head or head - i + tail < r:
+            depth, fresh = depth - 1, False
             continue
-        chosen[depth] = i
-        t, row = levels[depth], twice[i]
-        if depth < last:
-            deeper = levels[depth + 1]
-            for j in range(i + 1, m):
-                deeper[j] = t[j] + row[j]
-            deeper[m] = t[m] + t[i]
-            depth += 1
-            chosen[depth] = i
-            continue
-        bound = slack - (t[m] + t[i])
-        hits = 0
-        for j in range(i + 1, m):  # a comparison summed as an integer: this loop vectorises
-            hits += t[j] + row[j] <= bound
-        if hits > 0:
-            for j in range(i + 1, m):
-                if t[j] + row[j] <= bound:
-                    chosen[k - 1] = j
-                    _decide(residuals, masses, chosen, dropping, limit, kept, g, best, found)
+        deeper, row = levels[depth + 1], twice[i]
+        for j in range(i + 1, m):
+            deeper[j] = t[j] + row[j]
+        deeper[m] = t[m] + t[i]
+        cursor[depth] = cursor[depth + 1] = i
+        depth, fresh = depth + 1, True
+
+
+@numba.njit(cache=True, nogil=True)
+def _tail(m: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Binomials ``C(n, q)`` [tail + 1, k + 1] and where the subsets of each size start [k + 2].
+
+    The tail is as long as the tables allow.
+    """
+    choose = np.zeros((m + 1, k + 1), dtype=np.int64)
+    choose[:, 0] = 1
+    tail = 0
+    for n in range(1, m + 1):
+        for q in range(1, k + 1):
+            choose[n, q] = choose[n - 1, q - 1] + choose[n - 1, q]
+        if choose[n].sum() > TABLED:
+            break
+        tail = n
+    first = np.zeros(k + 2, dtype=np.int64)
+    first[1:] = np.cumsum(choose[tail])
+    return choose[: tail + 1], first
+
+
+@numba.njit(cache=True, nogil=True)
+def _grow(
+    t: np.ndarray,  # float64 [>= n]
+    n: int,
+    size: int,
+    choose: np.ndarray,  # int64 [tail + 1, k + 1]
+    first: np.ndarray,  # int64 [k + 2]
+    sums: np.ndarray,  # float64 [tabled], in and out; sums[0], of the empty set, is 0
+) -> None:
+    """Sums of `t` over the subsets of the first `n` tail keys, for every size up to `size`."""
+    for r in range(1, size + 1):
+        below, at = sums[first[r - 1] : first[r]], first[r]
+        for j in range(r - 1, n):
+            here = sums[at : at + choose[j, r - 1]]
+            for i in range(len(here)):
+                here[i] = below[i] + t[j]
+            at += len(here)
+
+
+@numba.njit(cache=True, nogil=True)
+def _pairs(
+    twice: np.ndarray,  # float64 [tail, tail], 2 H among the tail's keys
+    choose: np.ndarray,  # int64 [tail + 1, k + 1]
+    first: np.ndarray,  # int64 [k + 2]
+    sums: np.ndarray,  # float64 [tabled], scratch
+) -> np.ndarray:
+    """``w_B``, float64 [tabled]: sum of ``2 H_ij`` over the pairs of every tail subset."""
+    k = len(first) - 2
+    pairs = np.zeros(len(sums))
+    for j in range(len(twice)):
+        _grow(twice[j], j, min(j, k - 1), choose, first, sums)
+        for r in range(1, min(j + 1, k) + 1):
+            below, at = first[r - 1], first[r] + choose[j, r]
+            for i in range(choose[j, r - 1]):
+                pairs[at + i] = pairs[below + i] + sums[below + i]
+    return pairs
+
+
+@numba.njit(cache=True, nogil=True)
+def _unrank(rank: int, n: int, choose: np.ndarray, head: int, out: np.ndarray) -> None:
+    """Write the subset of `rank` among those of size ``len(out)`` of the first `n` tail keys."""
+    for q in range(len(out), 0, -1):
+        n -= 1
+        while choose[n, q] > rank:
+            n -= 1
+        out[len(out) - q] = head + n
+        rank -= choose[n, q]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -142,7 +230,7 @@ def _forms(
     tau: float,
     tie: float,
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """``2 H`` [m, m], the level array [k - 1, m + 1] with level 0 filled, and the slack."""
+    """``2 H`` [m, m]; before any choice, every ``t_j`` and the form itself [m + 1]; the slack."""
     m, d = residuals.shape
     dropping = k != s
     columns = residuals.T.copy()
@@ -151,15 +239,15 @@ def _forms(
     if dropping:
         base, mass, sign = residuals.sum(axis=0), masses.sum(), -1.0
     cross = products(columns, base)
-    twice, levels = np.empty((m, m)), np.empty((k - 1, m + 1))
+    twice, start = np.empty((m, m)), np.empty(m + 1)
     for i in range(m):
         for j in range(m):
             twice[i, j] = 2.0 * (dots[i, j] - square * masses[i] * masses[j])
-        levels[0, i] = 2.0 * sign * (cross[i] - square * mass * masses[i]) + 0.5 * twice[i, i]
+        start[i] = 2.0 * sign * (cross[i] - square * mass * masses[i]) + 0.5 * twice[i, i]
     base_square = (base * base).sum()
-    levels[0, m] = base_square - square * mass * mass
+    start[m] = base_square - square * mass * mass
 
     reach, weight = np.sqrt(np.diag(dots)).sum(), masses.sum()
     terms = reach * reach + square * weight * weight
     slack = 16.0 * (d + m + (k + 4) ** 2) * EPSILON * terms + 4.0 * tie * square * weight * weight
-    return twice, levels, slack
+    return twice, start, slack

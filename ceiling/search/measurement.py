@@ -20,7 +20,7 @@ from ceiling.objective import (
 from ceiling.problem import Status
 from ceiling.search.candidates import balance_among, best_among, mark
 
-ENGINE = "gram-dfs/1"
+ENGINE = "gram-colex/1"
 """Name and version of the enumeration; part of what identifies a stored result."""
 
 DEGENERATE = 1e-6
