@@ -1,0 +1,73 @@
+"""The user's cache: downloads, conversions and digests that need making only once."""
+
+import contextlib
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import platformdirs
+
+CACHE_VARIABLE = "CEILING_CACHE"
+"""Environment variable that moves the cache to another folder."""
+
+_CHUNK = 1 << 20  # bytes read at a time while hashing
+
+
+def cache_folder() -> Path:
+    """The cache folder: ``$CEILING_CACHE``, or the platform's user cache."""
+    named = os.environ.get(CACHE_VARIABLE)
+    return Path(named) if named else Path(platformdirs.user_cache_dir("ceiling"))
+
+
+@contextlib.contextmanager
+def new_folder(target: Path) -> Iterator[Path]:
+    """A temporary folder that becomes `target` when the block ends well, and vanishes otherwise.
+
+    Where another process was faster, its folder stays: both hold the same content.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        yield folder
+        for path in folder.rglob("*"):
+            if path.is_file():
+                _sync(path)
+        if not target.exists():
+            with contextlib.suppress(FileExistsError):
+                folder.rename(target)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def sha256(path: Path) -> str:
+    """SHA-256 of a file, hex."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def remembered_sha256(path: Path) -> str:
+    """SHA-256 of a file, looked up where path, size and modification time are those of the last look."""
+    path = path.resolve()
+    stat = path.stat()
+    key = hashlib.sha256(f"{path}|{stat.st_size}|{stat.st_mtime_ns}".encode()).hexdigest()
+    memory = cache_folder() / "sha256" / key
+    with contextlib.suppress(OSError):
+        remembered = memory.read_text(encoding="ascii")
+        if len(remembered) == hashlib.sha256().digest_size * 2:
+            return remembered
+    found = sha256(path)
+    with contextlib.suppress(OSError):  # a cache that cannot be written only costs time
+        memory.parent.mkdir(parents=True, exist_ok=True)
+        memory.write_text(found, encoding="ascii")
+    return found
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
