@@ -1,0 +1,126 @@
+"""The context manager that records a model's attention and leaves the model as it found it."""
+
+import contextlib
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from torch import Tensor, nn
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+from ceiling.capture.recording import CaptureError, Layer, Recording
+from ceiling.capture.refusals import check_call, check_model
+
+BACKEND = "sdpa"
+"""The attention implementation that computes the model's output while rows are recorded."""
+
+_numbers = itertools.count()  # one registry name for each open capture
+
+
+@contextlib.contextmanager
+def capture(
+    model: PreTrainedModel,
+    positions: Sequence[int],
+    queries: bool = False,
+    on_layer: Callable[[Layer], None] | None = None,
+) -> Iterator[Recording]:
+    """Record the attention rows of one forward of a loaded model.
+
+    Inside the block the model computes exactly what it computes under sdpa, and the softmax of the
+    sampled rows is formed beside it, in float32; no N×N matrix is made.
+
+    Parameters
+    ----------
+    model : transformers.PreTrainedModel
+        A causal language model or its backbone, in evaluation mode, on any devices.
+    positions : sequence of int
+        Query positions to record, in every layer and head.
+    queries : bool
+        Also keep all query vectors.
+    on_layer : callable, optional
+        Receives each `Layer` as soon as it is computed, which is then not kept: a long document
+        streams to disk in the memory of one layer.
+
+    Yields
+    ------
+    Recording
+        Its ``layers[i]`` hold masses, keys, values and deviations once the model has run.
+
+    Raises
+    ------
+    InputError
+        Before the forward, when the model's attention is not a softmax over its visible keys as
+        captured, or the call has padding, a batch, a cache or no token at a position.
+    CaptureError
+        When a row's output is not the model's, or a layer did not run through the registry.
+
+    Examples
+    --------
+    >>> with ceiling.capture(model, positions=[511, 1023]) as recording:  # doctest: +SKIP
+    ...     model(input_ids)
+    >>> recording.layers[0].masses.shape  # doctest: +SKIP
+    torch.Size([9, 2, 1024])
+    """
+    check_model(model)
+    backbone = model.get_decoder()
+    recording = Recording(positions, queries, on_layer)
+
+    def before(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        check_call(backbone.config, recording.positions, args, kwargs)
+
+    with contextlib.ExitStack() as stack:
+        name = stack.enter_context(_registered(recording))
+        stack.enter_context(_attention(backbone, name))
+        stack.callback(backbone.register_forward_pre_hook(before, with_kwargs=True).remove)
+        yield recording
+    missing = sorted(set(range(backbone.config.num_hidden_layers)) - recording.seen)
+    if missing:
+        raise CaptureError(f"layers {missing} did not run inside the capture; run one whole forward in it")
+
+
+@contextlib.contextmanager
+def _registered(recording: Recording) -> Iterator[str]:
+    """Put an attention function that records, and sdpa's mask function, into transformers' registries."""
+
+    def attention(
+        module: nn.Module,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attention_mask: Tensor | None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> tuple[Tensor, None]:
+        output, _ = ALL_ATTENTION_FUNCTIONS[BACKEND](
+            module, query, key, value, attention_mask, *args, **kwargs
+        )
+        scaling, window = kwargs.get("scaling"), kwargs.get("sliding_window")
+        recording.take(module, query, key, value, attention_mask, output, scaling=scaling, window=window)
+        return output, None
+
+    name = f"ceiling_capture_{next(_numbers)}"
+    AttentionInterface.register(name, attention)
+    # Without a mask function of the same name a windowed model silently runs full attention.
+    AttentionMaskInterface.register(name, ALL_MASK_ATTENTION_FUNCTIONS[BACKEND])
+    try:
+        yield name
+    finally:
+        AttentionInterface._global_mapping.pop(name)
+        AttentionMaskInterface._global_mapping.pop(name)
+
+
+@contextlib.contextmanager
+def _attention(backbone: nn.Module, name: str) -> Iterator[None]:
+    """Let every module of the backbone use the attention function `name`, for the length of the block."""
+    found = [module.config for module in backbone.modules() if hasattr(module, "config")]
+    configs = {id(config): config for config in found if hasattr(config, "_attn_implementation_internal")}
+    before = [(config, config._attn_implementation_internal) for config in configs.values()]
+    try:
+        for config, _ in before:
+            config._attn_implementation_internal = name
+        yield
+    finally:
+        for config, implementation in before:
+            config._attn_implementation_internal = implementation
