@@ -51,8 +51,10 @@ def run(plan: "Plan") -> None:
         return
     if kept:
         typer.echo(f"{kept} of {len(plan.units)} shards exist and are kept", err=True)
-    start, subsets = process_time(), 0
     units = stage.run(plan)
+    if (seconds := stage.warm_up()) > 1:
+        typer.echo(f"compiled the kernels in {seconds:.0f} s; later runs load them", err=True)
+    start, subsets = process_time(), 0
     with progress("enumerate", len(plan.todo)) as advance:
         for done in units:
             subsets += done.subsets

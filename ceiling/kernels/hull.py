@@ -8,7 +8,7 @@ single projection and stays orthogonal to the edges even where it is tiny beside
 import numba
 import numpy as np
 
-from ceiling.kernels.gram import products
+from ceiling.kernels.gram import dot, products
 
 DEPENDENT = 1e-12
 """Relative: an edge that lies this close to the others' span is taken to lie in it."""
@@ -30,15 +30,15 @@ def min_norm(
     corral, n = np.zeros(k, dtype=np.int64), 1
     weights, inside = np.zeros(k), np.zeros(k, dtype=np.bool_)
     basis, edges, along = np.zeros((k, d)), np.zeros((k, k)), np.zeros(k)
-    squares = np.zeros(k)
-    for c in range(d):
-        squares += columns[c] * columns[c]
-    nearest = np.argmin(squares)
+    nearest = 0
+    for j in range(1, k):
+        if dot(points[j], points[j]) < dot(points[nearest], points[nearest]):
+            nearest = j
     corral[0], weights[0], inside[nearest] = nearest, 1.0, True
     x = points[nearest].copy()
     norm, lower = np.inf, 0.0
     for _ in range(20 * k + 20):
-        norm = np.sqrt(_dot(x, x))
+        norm = np.sqrt(dot(x, x))
         if norm <= tolerance:
             return norm, 0.0
         onto = products(columns, x)
@@ -52,31 +52,16 @@ def min_norm(
         n += 1
         while True:
             affine = _weights(edges, along, n)
-            if (affine > 0).all():
+            if affine.min() > 0:
                 weights[:n] = affine
                 break
             n, same = _shrink(corral, weights, inside, affine, n)
             x[:] = points[corral[0]]
             for i in range(same - 1):
-                x += along[i] * basis[i]
+                _add(x, along[i], basis[i])
             for i in range(max(same, 1), n):
                 _extend(points, corral, i, basis, edges, along, x)
     return norm, lower
-
-
-@numba.njit(cache=True, nogil=True)
-def _dot(a: np.ndarray, b: np.ndarray) -> float:
-    """``<a, b>`` over four partial sums, which pipeline."""
-    first = second = third = fourth = 0.0
-    whole = len(a) // 4 * 4
-    for c in range(0, whole, 4):
-        first += a[c] * b[c]
-        second += a[c + 1] * b[c + 1]
-        third += a[c + 2] * b[c + 2]
-        fourth += a[c + 3] * b[c + 3]
-    for c in range(whole, len(a)):
-        first += a[c] * b[c]
-    return (first + second) + (third + fourth)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -90,25 +75,34 @@ def _extend(
     x: np.ndarray,  # float64 [d], in and out: the affine hull's nearest point
 ) -> bool:
     """Add a key's edge to the basis and move `x`; False where the edge depends on the others."""
-    edge, new = points[corral[n]] - points[corral[0]], n - 1
-    length = np.sqrt(_dot(edge, edge))
+    edge, new = points[corral[n]].copy(), n - 1
+    _add(edge, -1.0, points[corral[0]])
+    length = np.sqrt(dot(edge, edge))
     edges[:new, new] = 0.0
     for _ in range(2):
         for i in range(new):
-            part = _dot(basis[i], edge)
+            part = dot(basis[i], edge)
             edges[i, new] += part
-            edge -= part * basis[i]
-    rest = np.sqrt(_dot(edge, edge))
+            _add(edge, -part, basis[i])
+    rest = np.sqrt(dot(edge, edge))
     if rest <= DEPENDENT * length:
         return False
     edges[new, new] = rest
-    basis[new] = edge / rest
+    basis[new] = 0.0
+    _add(basis[new], 1.0 / rest, edge)
     along[new] = 0.0
     for _ in range(2):
-        part = _dot(basis[new], x)
+        part = dot(basis[new], x)
         along[new] -= part
-        x -= part * basis[new]
+        _add(x, -part, basis[new])
     return True
+
+
+@numba.njit(cache=True, nogil=True)
+def _add(x: np.ndarray, factor: float, y: np.ndarray) -> None:
+    """``x += factor * y``."""
+    for c in range(len(x)):
+        x[c] += factor * y[c]
 
 
 @numba.njit(cache=True, nogil=True)

@@ -29,7 +29,7 @@ import numba
 import numpy as np
 
 from ceiling.kernels.direct import forced_error, precedes
-from ceiling.kernels.gram import gram, products
+from ceiling.kernels.gram import dot, gram, products
 
 EPSILON = float(np.finfo(np.float64).eps)
 """Relative: spacing of float64."""
@@ -53,7 +53,8 @@ def minimum(
     The winner is the lexicographically smallest of all sets within the tie tolerance of the
     minimum. A first pass finds the two smallest errors; only where they tie, a second counts.
     """
-    found = np.array([np.inf, np.inf, 0.0])  # smallest, second smallest, count
+    found = np.zeros(3)  # smallest and second smallest error, count
+    found[0], found[1] = np.inf, np.inf
     _scan(residuals, masses, s, max(tau, zero), tie, -1.0, best, found)
     limit = max(found[0] * (1 + tie), zero)
     if found[1] > limit:
@@ -84,7 +85,8 @@ def _scan(
     sums = np.zeros(first[-1])
     pairs = _pairs(twice[head:, head:], choose, first, sums)
     kept, g = np.empty(m, dtype=np.bool_), np.empty(d)
-    chosen, cursor = np.empty(k, dtype=np.int64), np.full(k + 1, -1)
+    chosen, cursor = np.empty(k, dtype=np.int64), np.zeros(k + 1, dtype=np.int64)
+    cursor[0] = -1
     levels = np.empty((k + 1, m + 1))  # levels[depth, j] is t_j, levels[depth, m] the form
     levels[0] = start
     depth, fresh = 0, True
@@ -129,17 +131,17 @@ def _tail(m: int, k: int) -> tuple[np.ndarray, np.ndarray]:
 
     The tail is as long as the tables allow.
     """
-    choose = np.zeros((m + 1, k + 1), dtype=np.int64)
-    choose[:, 0] = 1
-    tail = 0
-    for n in range(1, m + 1):
-        for q in range(1, k + 1):
-            choose[n, q] = choose[n - 1, q - 1] + choose[n - 1, q]
-        if choose[n].sum() > TABLED:
-            break
-        tail = n
-    first = np.zeros(k + 2, dtype=np.int64)
-    first[1:] = np.cumsum(choose[tail])
+    choose, first = np.zeros((m + 1, k + 1), dtype=np.int64), np.zeros(k + 2, dtype=np.int64)
+    choose[0, 0], tail, total = 1, -1, 1
+    while total <= TABLED and tail < m:
+        tail += 1
+        for q in range(k + 1):
+            first[q + 1] = first[q] + choose[tail, q]
+        if tail < m:
+            choose[tail + 1, 0], total = 1, 1
+            for q in range(1, k + 1):
+                choose[tail + 1, q] = choose[tail, q - 1] + choose[tail, q]
+                total += choose[tail + 1, q]
     return choose[: tail + 1], first
 
 
@@ -235,19 +237,21 @@ def _forms(
     dropping = k != s
     columns = residuals.T.copy()
     dots, square = gram(columns), tau * tau
+    reach, weight = 0.0, 0.0
+    for i in range(m):
+        reach += np.sqrt(dots[i, i])
+        weight += masses[i]
     base, mass, sign = np.zeros(d), 0.0, 1.0
     if dropping:
-        base, mass, sign = residuals.sum(axis=0), masses.sum(), -1.0
+        base, mass, sign = products(residuals, np.ones(m)), weight, -1.0
     cross = products(columns, base)
     twice, start = np.empty((m, m)), np.empty(m + 1)
     for i in range(m):
         for j in range(m):
             twice[i, j] = 2.0 * (dots[i, j] - square * masses[i] * masses[j])
         start[i] = 2.0 * sign * (cross[i] - square * mass * masses[i]) + 0.5 * twice[i, i]
-    base_square = (base * base).sum()
-    start[m] = base_square - square * mass * mass
+    start[m] = dot(base, base) - square * mass * mass
 
-    reach, weight = np.sqrt(np.diag(dots)).sum(), masses.sum()
     terms = reach * reach + square * weight * weight
     slack = 16.0 * (d + m + (k + 4) ** 2) * EPSILON * terms + 4.0 * tie * square * weight * weight
     return twice, start, slack

@@ -4,6 +4,7 @@ import numba
 import numpy as np
 
 from ceiling.kernels.direct import forced_error, precedes
+from ceiling.kernels.gram import dot
 from ceiling.kernels.subsets import EPSILON
 
 
@@ -63,8 +64,9 @@ def _swap_errors(
     for j in range(m):
         if kept[j]:
             s += 1
-            g += residuals[j]
-            reach += np.sqrt((residuals[j] ** 2).sum())
+            reach += np.sqrt(dot(residuals[j], residuals[j]))
+            for c in range(d):
+                g[c] += residuals[j, c]
     bound = np.inf
     errors[:] = np.inf
     for i in range(m):

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from ceiling.dump import Document, Dump, open_dump
 from ceiling.objective import LEVERAGE_RIDGE, TIE, ZERO, centre, check_extra, default_extra, ridge_leverage
-from ceiling.problem import InputError, check_budgets
+from ceiling.problem import InputError, Row, check_budgets
 from ceiling.search import DEGENERATE, ENGINE, measure
 from ceiling.store import SCHEMA_VERSION, TABLES, Shards, config_id
 
@@ -152,6 +152,13 @@ def prepare(plan: Plan) -> None:
             path = shards.path(table, index)
             if not path.exists():
                 shards.write(table, path, columns)
+
+
+def warm_up() -> float:
+    """Compile the kernels, or load them from numba's cache; returns the seconds it took."""
+    start = perf_counter()
+    measure(centre(Row(np.full(3, 1 / 3), np.eye(3))), {1: 1}, np.zeros(3))
+    return perf_counter() - start
 
 
 def run_units(dump: Path, store: Path, extras: dict[int, int], units: Iterable[Unit]) -> Iterator[Done]:
