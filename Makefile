@@ -21,7 +21,7 @@ check: $(VENV)/.installed
 	$(BIN)/mypy
 
 bench: $(VENV)/.installed
-	$(BIN)/python -m pytest tests/bench --override-ini addopts= --benchmark-only
+	$(BIN)/python -m pytest tests/bench --override-ini addopts=
 
 $(VENV)/.installed: pyproject.toml requirements.lock
 	$(PYTHON) -m venv $(VENV)

@@ -18,8 +18,9 @@ TIE = 1e-12
 exact value by about 1e-14 relative, so equal errors never look different."""
 
 ZERO = 1e-14
-"""In units of sigma: an error below this is rounding of an exact zero (sums of residuals carry
-about 1e-16 sigma each), so all such errors tie."""
+"""In units of sigma: an error below this is rounding of an exact zero, so all such errors tie. Sums of
+residuals carry about 1e-16 sigma, errors that over p(A): exact zeros of sets that keep less than
+about a hundredth of the mass may lie above, and then count as different."""
 
 FREE_TOLERANCE = 1e-10
 """In units of sigma: how far a free error may lie above the true distance to the hull."""
@@ -230,11 +231,15 @@ def default_extra(s: int, cap: int | None = None) -> int:
     subsets replaces both limits (section 5, widening sweep).
     """
     check_budget(s)
-    limit = POOL_CAP if cap is None else check_budget(cap, field="cap")
-    extra = 0
-    while comb(s + extra + 1, s) <= limit and (cap is not None or extra < EXTRA_CAP):
-        extra += 1
-    return extra
+    limit, most = (POOL_CAP, EXTRA_CAP) if cap is None else (check_budget(cap, field="cap"), cap)
+    low, high = 0, most  # C(s + extra, s) > extra, so no extra beyond the cap fits
+    while low < high:
+        middle = (low + high + 1) // 2
+        if comb(s + middle, s) <= limit:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def check_extra(s: int, extra: int | None) -> int:

@@ -14,6 +14,11 @@ MASS_SUM_TOLERANCE = 1e-3
 4e-3 relative per term but sums far closer; anything beyond is not a softmax row."""
 
 
+SMALLEST, LARGEST = 1e-100, 1e100
+"""Bounds of positive masses and of the largest value: inside, no square or product of the two
+under- or overflows in float64, on which exactness rests."""
+
+
 class InputError(ValueError):
     """Bad input: names the field, the value and what would be right (exit code 2)."""
 
@@ -76,6 +81,14 @@ class Row:
         if (negative := masses < 0).any():
             j = int(np.argmax(negative))
             raise InputError(f"masses[{j}]: {masses[j]!r} is negative; softmax weights are >= 0")
+        if (tiny := (masses > 0) & (masses < SMALLEST)).any():
+            j = int(np.argmax(tiny))
+            raise InputError(f"masses[{j}]: {masses[j]!r} is below {SMALLEST:g}; write 0, which is no key")
+        if (largest := np.abs(values).max()) > LARGEST or 0 < largest < SMALLEST:
+            raise InputError(
+                f"values: the largest is {largest:g}; rescale it into {SMALLEST:g} .. {LARGEST:g}, "
+                "errors scale along"
+            )
         total = fsum(masses)
         if abs(total - 1) > MASS_SUM_TOLERANCE:
             raise InputError(f"masses: sum is {total:.6g}; it must be 1 within {MASS_SUM_TOLERANCE}")

@@ -13,7 +13,8 @@ from ceiling.plots import profile_lines, write
 
 REFERENCE = Path(__file__).parent / "reference"
 CAPTION = """**Table 8.** Per budget: κ̂ = e_top/e_pool, median and 99th percentile; share of instances with
-e_pool ≤ 0.9 e_top; medians of the geometric and of the ridge-leverage set's error over top-mass's; π̂ =
+e_pool ≤ 0.9 e_top; medians of the geometric and of the ridge-leverage (λ = 0.01 × the mean
+eigenvalue of KᵀK) set's error over top-mass's; π̂ =
 e_pool/EF, median and 99th percentile; Spearman's ρ of Φ and e_pool. The paper's rows are grey."""
 
 

@@ -41,13 +41,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--cap", type=int, help="as many candidates as keep an instance within so many subsets"
     )
+    parser.add_argument("--verify", action="store_true", help="first compare the files with their sha256")
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     parser.add_argument(
         "--dry-run", action="store_true", help="print units, bytes and a time estimate; do nothing"
     )
     options = parser.parse_args(argv)
     try:
         dump, store = options.dump.resolve(), options.store.resolve()
-        plan = stage.plan(dump, store, whole_numbers("budgets", options.budgets), options.extra, options.cap)
+        budgets = whole_numbers("budgets", options.budgets)
+        plan = stage.plan(dump, store, budgets, options.extra, options.cap, options.verify)
         if options.dry_run:
             describe(plan)
         elif not plan.todo:
@@ -58,6 +61,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("enumerate: interrupted; finished shards are kept, the same command continues", file=sys.stderr)
         return 130
     except Exception as error:
+        if options.debug:
+            raise
         print(f"enumerate: {' '.join(str(error).split())}", file=sys.stderr)
         return 2 if isinstance(error, InputError) else 1
     return 0

@@ -198,6 +198,14 @@ def test_the_front_door_is_the_function_though_the_room_bears_its_name():
     assert len(recording.layers) == 3
 
 
+def test_positions_are_drawn_where_none_are_given():
+    model = build("llama")
+    with torch.inference_mode(), ceiling.capture(model) as recording:
+        model(tokens(40))
+    assert recording.positions == sample_positions(40, 6, seed=0, document=0)
+    assert recording.layers[2].masses.shape == (4, 6, 40)
+
+
 def test_sampled_positions():
     drawn = sample_positions(1024, 6, seed=0, document=3)
     assert drawn == sample_positions(1024, 6, seed=0, document=3)

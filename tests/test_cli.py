@@ -13,6 +13,8 @@ import polars as pl
 import pytest
 
 from ceiling.cli import main
+from ceiling.models.built_in import converted_folder
+from ceiling.models.catalogue import BUILT_INS
 from tests.toy_dump import write_toy_dump
 
 SQL = "SELECT s, count(*) AS n, median(closable) AS c FROM instances GROUP BY s ORDER BY s"
@@ -241,3 +243,17 @@ def test_ctrl_c_keeps_finished_shards_and_says_so(tmp_path: Path):
     done = len(list((tmp_path / "store").glob("instances/**/*.parquet")))
     assert 0 < done < 48
     assert list((tmp_path / "store" / ".tmp").iterdir()) == []
+
+
+@pytest.mark.skipif(not converted_folder(BUILT_INS["smollm2-135m"]).exists(), reason="smollm2-135m is not in the cache")
+def test_the_demo_goes_from_weights_to_words_and_may_change_its_budgets(run: Run, tmp_path: Path):
+    """A second configuration in the demo's store once stopped it at the figures."""
+    command = ("demo", "--out", tmp_path / "demo", "--documents", "1", "--tokens", "64", "--rows", "1")
+    for budgets in ("4,8", "8"):
+        code, out, err = run(*command, "--budgets", budgets)
+        assert code == 0, err
+        assert "What was found" in out
+        assert "single document" in out or "1 document" in out
+    for name in ("figure1", "figure2", "table8"):
+        for suffix in ("png", "pdf", "csv", "md"):
+            assert (tmp_path / "demo" / "figures" / f"{name}.{suffix}").stat().st_size > 0

@@ -290,17 +290,33 @@ def test_an_existing_target_is_kept(toy, path, tmp_path):
         same_dump(tmp_path, toy.identity, layers=LAYERS, queries=False)
 
 
-def test_a_full_disk_leaves_nothing(toy, tmp_path):
+def test_a_full_disk_keeps_finished_documents_and_nothing_half_written(toy, tmp_path):
+    """A full disk once took the finished documents with it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     with toy.writer(tmp_path / "dump") as writer:
         toy.put(writer, 0)
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))  # the kernel refuses to write on
         try:
-            with pytest.raises(OSError, match=r"cannot write .*dump: .*; nothing of it was kept"):
+            with pytest.raises(OSError, match=r"cannot write .*doc-00001.*; finished documents are kept"):
                 toy.put(writer, 1)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert list(tmp_path.iterdir()) == []
+    (partial,) = tmp_path.iterdir()
+    assert sorted(p.name for p in partial.iterdir()) == ["doc-00000.json", "doc-00000.safetensors"]
+    with toy.writer(tmp_path / "dump") as writer:
+        assert writer.done(0) is not None
+        toy.put(writer, 1)
+        toy.commit(writer)
+    assert open_dump(tmp_path / "dump", verify=True).id == toy.identity.id
+
+
+def test_an_error_of_the_caller_passes_as_it_is_and_costs_no_document(toy, tmp_path):
+    """A broken pipe of the progress bar once removed finished documents."""
+    with toy.writer(tmp_path / "dump") as writer:
+        toy.put(writer, 0)
+        with pytest.raises(BrokenPipeError), writer.document(1, {"tokens": ("I64", (N,))}):
+            raise BrokenPipeError
+        assert writer.done(0) is not None
 
 
 def test_a_tensor_must_fit_its_declaration(toy, tmp_path):

@@ -90,7 +90,7 @@ def test_a_digest_is_remembered_until_the_file_changes(empty_cache, tmp_path, mo
     first = cache.remembered_sha256(file)
     assert first == sha256(b"one").hexdigest()
     with monkeypatch.context() as patch:
-        patch.setattr(cache, "sha256", lambda path: pytest.fail("hashed again"))
+        patch.setattr(cache.durable, "sha256", lambda path: pytest.fail("hashed again"))
         assert cache.remembered_sha256(file) == first
     file.write_bytes(b"other")
     assert cache.remembered_sha256(file) == sha256(b"other").hexdigest()

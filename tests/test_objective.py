@@ -223,3 +223,11 @@ def test_kept_sets_that_are_none(kept, message):
 def test_kept_sets_may_come_in_any_order():
     row = ceiling.Row(np.array([0.45, 0.45, 0.1]), np.array([[-1.0], [1], [5]]))
     assert ceiling.forced_error(row, {2, 0}) == ceiling.forced_error(row, np.array([0, 2], dtype=np.uint8))
+
+
+@pytest.mark.parametrize("cap", [1, 7, 20_475, 10**9, 10**10])
+@pytest.mark.parametrize("s", [1, 2, 4, 32, 256])
+def test_a_cap_takes_the_largest_pool_within_it(s, cap):
+    """At s = 1 the search once went up one by one to the cap."""
+    extra = objective.default_extra(s, cap)
+    assert comb(s + extra, s) <= cap < comb(s + extra + 1, s)

@@ -94,6 +94,19 @@ def test_budgets_that_are_none(s):
         check_budget(s)
 
 
+@pytest.mark.parametrize("scale", [1e-101, 1e101])
+def test_values_whose_squares_under_or_overflow_are_refused(scale):
+    """At 1e-165 every error once was 0 and every set a tie."""
+    with pytest.raises(InputError, match=r"^values: the largest is .*rescale"):
+        ceiling.Row(HALVES, np.array([[scale], [-scale]]))
+    assert ceiling.Row(HALVES, np.zeros((2, 1))).n_keys == 2
+
+
+def test_masses_whose_squares_underflow_are_refused():
+    with pytest.raises(InputError, match=r"^masses\[1\]: .*write 0"):
+        ceiling.Row(np.array([1, 1e-120]), FLAT)
+
+
 def test_budget_lists_come_out_ascending():
     assert check_budgets([32, 4, 8]) == (4, 8, 32)
 

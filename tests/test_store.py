@@ -79,6 +79,21 @@ def test_two_configurations_of_a_dump_must_be_told_apart(shards: Shards):
         open_store(shards.store, "cccccccc")
 
 
+def test_a_run_that_wrote_no_shard_is_no_configuration(shards: Shards):
+    """Its config.json once made a second configuration that had to be told apart."""
+    shards.write("instances", shards.path("instances", 0, 0, "aaaaaaaa"), instance(config="aaaaaaaa"))
+    shards.write_config({"stopped": True})
+    assert open_store(shards.store).instances.collect().height == 1
+
+
+def test_a_store_may_lie_anywhere(tmp_path: Path):
+    """Brackets in a path once were read as a pattern, and the store as empty."""
+    shards = Shards(tmp_path / "a [1] * ?" / "störe", "d")
+    shards.open()
+    shards.write("rows", shards.path("rows", 0), ROW)
+    assert open_store(shards.store).rows.collect().height == 1
+
+
 def test_a_missing_store_is_named(tmp_path: Path):
     with pytest.raises(InputError, match=f"no folder {tmp_path / 'nowhere'}"):
         open_store(tmp_path / "nowhere")
@@ -114,6 +129,8 @@ def test_sql_reads_the_tables(shards: Shards):
         ("WITH r AS (SELECT 1) DELETE FROM rows", "DELETE is refused"),
         ("SELECT * FROM read_parquet('/etc/x')", r"read_parquet\(\) is refused"),
         ("SELECT * FROM read_csv ('x')", r"read_csv\(\) is refused"),
+        ("SELECT * FROM `read_parquet`('x')", r"read_parquet`\(\) is refused"),
+        ("SELECT * FROM \"read_csv\"('x')", r'read_csv"\(\) is refused'),
         ("SELECT /* ) */ * FROM scan_csv/**/('x')", r"scan_csv\(\) is refused"),
         ("SELECT 1; SELECT 2", "several statements"),
         ("SHOW TABLES", "SHOW is refused"),

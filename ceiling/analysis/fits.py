@@ -20,6 +20,10 @@ BINS = 1024
 of their spread, and the estimate itself is fitted on the rows."""
 
 
+FLAT = 1e-12
+"""Relative to the sum of squares: a resampling whose x varies less has one x, and rounding."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fit:
     """Coefficients of y ~ intercept + slope x, element 0 the estimate, then the resamplings.
@@ -83,6 +87,7 @@ def line(x: np.ndarray, y: np.ndarray, cluster: np.ndarray, weights: np.ndarray)
     n, sa, sb, saa, sab, sbb = (weights @ np.bincount(cluster, t, documents) for t in terms)
     ma, mb = ratio(sa, n), ratio(sb, n)
     varies, covaries, spreads = saa - n * ma * ma, sab - n * ma * mb, sbb - n * mb * mb
+    varies = np.where(varies > FLAT * saa, varies, 0)
     slope = ratio(covaries, varies)
     return Fit(y0 + mb - slope * (x0 + ma), slope, ratio(covaries**2, varies * spreads), "fitted")
 

@@ -10,6 +10,7 @@ from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedM
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
+from ceiling.capture.positions import ROWS, sample_positions
 from ceiling.capture.recording import CaptureError, Layer, Recording
 from ceiling.capture.refusals import check_call, check_model
 
@@ -22,7 +23,7 @@ _numbers = itertools.count()  # one registry name for each open capture
 @contextlib.contextmanager
 def capture(
     model: PreTrainedModel,
-    positions: Sequence[int],
+    positions: Sequence[int] | None = None,
     queries: bool = False,
     on_layer: Callable[[Layer], None] | None = None,
 ) -> Iterator[Recording]:
@@ -35,8 +36,9 @@ def capture(
     ----------
     model : transformers.PreTrainedModel
         A causal language model or its backbone, in evaluation mode, on any devices.
-    positions : sequence of int
-        Query positions to record, in every layer and head.
+    positions : sequence of int, optional
+        Query positions to record, in every layer and head; by default six, drawn from the last three
+        quarters of the text as the command line draws them for its first document.
     queries : bool
         Also keep all query vectors.
     on_layer : callable, optional
@@ -68,7 +70,8 @@ def capture(
     recording = Recording(positions, queries, on_layer)
 
     def before(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        check_call(backbone.config, recording.positions, args, kwargs)
+        tokens = check_call(backbone.config, recording.positions, args, kwargs)
+        recording.positions = recording.positions or sample_positions(tokens, ROWS, seed=0, document=0)
 
     with contextlib.ExitStack() as stack:
         name = stack.enter_context(_registered(recording))

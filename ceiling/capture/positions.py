@@ -8,6 +8,9 @@ import numpy as np
 
 from ceiling.problem import InputError
 
+ROWS = 6
+"""Sampled positions of a document (count): the paper's."""
+
 FIRST_SAMPLED = 1 / 4
 """Share of a document before its first sampled position: earlier rows see too few keys to choose from."""
 

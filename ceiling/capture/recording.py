@@ -58,7 +58,7 @@ class Recording:
     Attributes
     ----------
     positions : tuple of int
-        Sampled query positions, ascending.
+        Sampled query positions, ascending; empty until the forward where they are to be drawn.
     layers : dict of int to Layer
         By layer index; stays empty when every layer is handed to `on_layer` instead.
     seen : set of int
@@ -66,9 +66,9 @@ class Recording:
     """
 
     def __init__(
-        self, positions: Sequence[int], queries: bool, on_layer: Callable[[Layer], None] | None
+        self, positions: Sequence[int] | None, queries: bool, on_layer: Callable[[Layer], None] | None
     ) -> None:
-        self.positions = check_positions(positions)
+        self.positions = () if positions is None else check_positions(positions)
         self.layers: dict[int, Layer] = {}
         self.seen: set[int] = set()
         self._queries = queries

@@ -40,7 +40,7 @@ def check_model(model: nn.Module) -> None:
             raise InputError(f"model: {kind} is refused, {reason}")
 
 
-def check_call(config: Any, positions: Sequence[int], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def check_call(config: Any, positions: Sequence[int], args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
     """Refuse a forward call whose rows would not be plain causal rows of one whole text.
 
     Parameters
@@ -48,9 +48,14 @@ def check_call(config: Any, positions: Sequence[int], args: tuple[Any, ...], kwa
     config : transformers.PreTrainedConfig
         Of the backbone.
     positions : sequence of int
-        Sampled positions, ascending.
+        Sampled positions, ascending; empty where they are still to be drawn.
     args, kwargs
         Of the backbone's forward.
+
+    Returns
+    -------
+    int
+        How many tokens the text has.
 
     Raises
     ------
@@ -65,7 +70,7 @@ def check_call(config: Any, positions: Sequence[int], args: tuple[Any, ...], kwa
     if batch != 1:
         raise InputError(f"input_ids: a batch of {batch}; captures take one text at a time, without padding")
     check_length(config, n)
-    if positions[-1] >= n:
+    if positions and positions[-1] >= n:
         raise InputError(f"positions: {positions[-1]} is outside the {n} tokens of the input")
     mask = kwargs.get("attention_mask", args[1] if len(args) > 1 else None)
     if mask is not None:
@@ -78,6 +83,7 @@ def check_call(config: Any, positions: Sequence[int], args: tuple[Any, ...], kwa
     cache = kwargs.get("past_key_values")
     if cache is not None and cache.get_seq_length() > 0:
         raise InputError("past_key_values: the cache holds tokens already; captures take a whole text")
+    return int(n)
 
 
 def check_length(config: Any, tokens: int) -> None:

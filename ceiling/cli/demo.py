@@ -39,10 +39,11 @@ def demo(
     typer.echo("1/3 capture the attention of smollm2-135m")
     capture.run(plan)
     typer.echo("2/3 enumerate kept sets")
-    enumerate.run(enumerate_stage.plan(out / "dump", out / "store", numbers))
+    work = enumerate_stage.plan(out / "dump", out / "store", numbers)
+    enumerate.run(work)
     typer.echo("3/3 draw the figures")
-    figures.figures(out / "store", out / "figures")
-    for line in _found(out / "store"):
+    figures.figures(out / "store", out / "figures", config=work.config)
+    for line in _found(out / "store", work.config):
         typer.echo(line)
     typer.echo(f"\nThe figures, each with its table, are in {out / 'figures'}; ask the store more with")
     typer.echo(
@@ -51,7 +52,7 @@ def demo(
     typer.echo(f"Done in {perf_counter() - start:.0f} s.")
 
 
-def _found(store: Path) -> list[str]:
+def _found(store: Path, config: str) -> list[str]:
     """What was found, in words, beside the paper's ranges."""
     import polars as pl
 
@@ -59,7 +60,7 @@ def _found(store: Path) -> list[str]:
     from ceiling.store import open_store
 
     reference = pl.read_csv(figures.scripts_folder() / "reference" / "forced_weights_text.csv")
-    lines = summary(open_store(store).instances, reference)
+    lines = summary(open_store(store, config).instances, reference)
     return ["\nWhat was found (in brackets, the paper's ten larger models at 4,096 tokens and more):"] + [
         f"- {line}" for line in lines
     ]

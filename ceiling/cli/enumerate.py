@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ceiling.cli.options import BudgetsOption, DryRunOption, DumpOption, StoreOption, whole_numbers
+from ceiling.cli.options import (
+    BudgetsOption,
+    DryRunOption,
+    DumpOption,
+    StoreOption,
+    VerifyOption,
+    whole_numbers,
+)
 from ceiling.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -24,6 +31,7 @@ def enumerate_dump(
     cap: Annotated[
         int | None, typer.Option(help="Take as many candidates as keep an instance within so many subsets.")
     ] = None,
+    verify: VerifyOption = False,
     dry_run: DryRunOption = False,
 ) -> None:
     """Enumerate every row of a dump at every budget, into a store.
@@ -34,7 +42,7 @@ def enumerate_dump(
     """
     from ceiling.stages import enumerate as stage
 
-    plan = stage.plan(dump, store, whole_numbers("budgets", budgets), extra, cap)
+    plan = stage.plan(dump, store, whole_numbers("budgets", budgets), extra, cap, verify)
     if dry_run:
         describe(plan)
     else:

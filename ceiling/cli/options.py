@@ -13,6 +13,9 @@ ConfigOption = Annotated[
     str | None, typer.Option("--config", help="Read one configuration, where the store holds several.")
 ]
 BudgetsOption = Annotated[str, typer.Option("--budgets", help="Keys kept: whole numbers, comma-separated.")]
+VerifyOption = Annotated[
+    bool, typer.Option("--verify", help="First compare the dump's files with their recorded SHA-256.")
+]
 DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="Print units, bytes and a time estimate; do nothing.")
 ]

@@ -21,8 +21,6 @@ MANIFEST = "manifest.json"
 PARTIAL = ".partial"
 """Suffix of a folder that is still being written; never opened as a dump."""
 
-_CHUNK = 1 << 20  # bytes read at a time while hashing
-
 _FIELDS: dict[str, dict[str, type]] = {
     "model": {"id": str, "weights_sha256": str},
     "architecture": {"layers": int, "heads": int, "kv_heads": int, "head_dim": int, "windows": list},
@@ -74,15 +72,6 @@ def tokens_sha256(documents: Iterable[np.ndarray]) -> str:
     for tokens in documents:
         digest.update(np.int64(len(tokens)).astype("<i8").tobytes())
         digest.update(np.ascontiguousarray(tokens, dtype="<i8").tobytes())
-    return digest.hexdigest()
-
-
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file's bytes, hex."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
     return digest.hexdigest()
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from ceiling.dump.header import STORAGE, Tensor, read_header, widen
-from ceiling.dump.manifest import document_name, file_sha256, read_manifest, tokens_sha256
+from ceiling.dump.manifest import document_name, read_manifest, tokens_sha256
+from ceiling.durable import sha256
 from ceiling.problem import InputError, Row
 
 
@@ -85,7 +86,7 @@ class Dump:
         """Compare the SHA-256 of every file and of the tokens with the manifest, or raise `InputError`."""
         for index, entry in enumerate(self.manifest["files"]):
             name = self.path / document_name(index)
-            if (found := file_sha256(name)) != entry["sha256"]:
+            if (found := sha256(name)) != entry["sha256"]:
                 raise InputError(f"dump: {name} is altered: sha256 {found}, manifest says {entry['sha256']}")
         found = tokens_sha256(self.document(i).tokens for i in range(self.n_documents))
         if found != self.manifest["tokens"]["sha256"]:

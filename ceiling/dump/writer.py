@@ -5,7 +5,6 @@ import fcntl
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from ceiling import durable
 from ceiling.dump.header import STORAGE, Tensor, lay_out
 from ceiling.dump.manifest import (
     MANIFEST,
@@ -21,10 +21,10 @@ from ceiling.dump.manifest import (
     SCHEMA,
     Identity,
     document_name,
-    file_sha256,
     read_manifest,
     software,
 )
+from ceiling.durable import sha256
 from ceiling.problem import InputError
 
 Layout = Mapping[str, tuple[str, tuple[int, ...]]]
@@ -59,7 +59,7 @@ class DumpWriter:
     InputError
         When the target exists, or another process is writing the same dump.
     OSError
-        When the disk is full or not writable; the temporary folder is then removed.
+        When the disk is full or not writable; finished documents are kept, and a rerun continues.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class DumpWriter:
     def __enter__(self) -> Self:
         if self.target.exists():
             raise InputError(f"out: {self.target} exists already; name a new folder")
-        with self._clear_errors():
+        with _named(self.target):
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(self.folder, os.O_RDONLY)
             try:
@@ -100,7 +100,7 @@ class DumpWriter:
         path = self.folder / document_name(index)
         try:
             record = json.loads(_sidecar(path).read_text(encoding="utf-8"))
-            intact = path.stat().st_size == record["bytes"] and file_sha256(path) == record["sha256"]
+            intact = path.stat().st_size == record["bytes"] and sha256(path) == record["sha256"]
         except (OSError, ValueError, KeyError, TypeError):
             return None
         if not intact:
@@ -113,22 +113,22 @@ class DumpWriter:
         """Open document `index` for writing; it counts once the block ends without an exception."""
         path = self.folder / document_name(index)
         part = path.with_suffix(".part")
-        with self._clear_errors():
-            try:
-                with DocumentFile(part, layout) as file:
-                    yield file
-                    file.finish()
+        try:
+            with DocumentFile(part, layout) as file:
+                yield file
+                file.finish()
+            with _named(path):
                 record = {
                     "name": path.name,
                     "bytes": file.size,
-                    "sha256": file_sha256(part),
+                    "sha256": sha256(part),
                     "note": file.note,
                 }
                 os.replace(part, path)
                 _write_json(_sidecar(path), record)
-                self.records[index] = record
-            finally:
-                part.unlink(missing_ok=True)
+            self.records[index] = record
+        finally:
+            part.unlink(missing_ok=True)
 
     def commit(self, manifest: Mapping[str, Any], documents: int) -> None:
         """Complete the manifest, write it last and rename the folder into place.
@@ -156,30 +156,17 @@ class DumpWriter:
             "queries": self.queries,
             "files": files,
         }
-        with self._clear_errors():
+        with _named(self.target):
             _write_json(self.folder / MANIFEST, full)
-            for index in range(documents):
-                _sidecar(self.folder / document_name(index)).unlink()
             os.rename(self.folder, self.target)
-            _sync_folder(self.target.parent)
+            durable.sync_folder(self.target.parent)
+            for index in range(documents):
+                _sidecar(self.target / document_name(index)).unlink()
 
     def _unlock(self) -> None:
         if self._lock is not None:
             os.close(self._lock)  # closing releases the lock
             self._lock = None
-
-    @contextlib.contextmanager
-    def _clear_errors(self) -> Iterator[None]:
-        """Turn an OSError into one that says what could not be written, and remove the remains."""
-        try:
-            yield
-        except OSError as error:
-            self._unlock()
-            shutil.rmtree(self.folder, ignore_errors=True)
-            reason = error.strerror or str(error)
-            raise OSError(
-                error.errno, f"cannot write {self.target}: {reason}; nothing of it was kept"
-            ) from error
 
 
 class DocumentFile:
@@ -197,14 +184,17 @@ class DocumentFile:
         head, self._placed, self.size = lay_out(layout)
         self._missing = set(self._placed)
         self.note: dict[str, Any] = {}
-        self._file = path.open("wb")
-        self._file.write(head)
+        self._path = path
+        with _named(path):
+            self._file = path.open("wb")
+            self._file.write(head)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        with _named(self._path):
+            self._file.close()  # flushes what is buffered
 
     def write(self, name: str, array: np.ndarray) -> None:
         """Write tensor `name`; its bytes must have the declared dtype (BF16 as uint16) and shape."""
@@ -212,16 +202,18 @@ class DocumentFile:
         if array.shape != tensor.shape or array.dtype != STORAGE[tensor.dtype]:
             found = f"{array.dtype} {list(array.shape)}"
             raise ValueError(f"{name}: {found} does not fit the declared {tensor.dtype} {list(tensor.shape)}")
-        self._file.seek(tensor.offset)
-        self._file.write(np.ascontiguousarray(array).data)
+        with _named(self._path):
+            self._file.seek(tensor.offset)
+            self._file.write(np.ascontiguousarray(array).data)
         self._missing.discard(name)
 
     def finish(self) -> None:
         """Check that every tensor came, and push the bytes to the disk."""
         if self._missing:
             raise ValueError(f"tensors {', '.join(sorted(self._missing))} were declared but not written")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        with _named(self._path):
+            self._file.flush()
+            os.fsync(self._file.fileno())
 
 
 def same_dump(target: Path, identity: Identity, *, layers: tuple[int, ...], queries: bool) -> bool:
@@ -241,25 +233,22 @@ def same_dump(target: Path, identity: Identity, *, layers: tuple[int, ...], quer
     return True
 
 
+@contextlib.contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Let an OSError say what could not be written, and that a rerun continues."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise OSError(
+            error.errno, f"out: cannot write {path}: {reason}; finished documents are kept"
+        ) from error
+
+
 def _sidecar(path: Path) -> Path:
     """The record beside a finished document of an unfinished dump; its presence is the completion mark."""
     return path.with_suffix(".json")
 
 
 def _write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write JSON atomically: a temporary name in the same folder, fsync, rename."""
-    part = path.with_suffix(".part")
-    with part.open("w", encoding="utf-8") as file:
-        json.dump(content, file, indent=1, allow_nan=False)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(part, path)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    durable.write(path, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())

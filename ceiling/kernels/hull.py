@@ -60,7 +60,8 @@ def min_norm(
             for i in range(same - 1):
                 _add(x, along[i], basis[i])
             for i in range(max(same, 1), n):
-                _extend(points, corral, i, basis, edges, along, x)
+                if not _extend(points, corral, i, basis, edges, along, x):
+                    return norm, 0.0
     return norm, lower
 
 

@@ -17,12 +17,13 @@ over them grow by contiguous, vectorised loops, and the last size is compared wi
 
 The proof.  Let ``R`` be the sum of ``|z_j|`` and ``P`` that of ``p_j`` over the pool. The terms that
 enter the form of one subset (the pool's total counted as one more vector) have absolute sum at
-most ``4 (R^2 + tau^2 P^2)``. Each carries at most ``d + m`` roundings of its dot product and of the
-total, and at most ``3 k + 8 <= (k + 4)^2`` of the additions; the square of the direct sum strays
+most ``4 (R^2 + tau^2 P^2)``. Each carries at most ``d + 2 m`` roundings of its dot product and of the
+totals, and at most ``3 k + 8 <= (k + 4)^2`` of the additions; the square of the direct sum strays
 less. So a set whose direct error is at most ``tau (1 + TIE)`` has a computed form below
-``slack = 16 (d + m + (k + 4)^2) eps (R^2 + tau^2 P^2) + 4 TIE tau^2 P^2``, a factor of four to
-spare, and is not screened out, for any d and any pool. Whoever passes is decided by the direct
-float64 sum, so the answer is the direct sum's minimum whatever the screen let through.
+``slack = 16 (d + 2 m + (k + 4)^2) eps (R^2 + tau^2 P^2) + 4 TIE tau^2 P^2``, a factor of four to
+spare, and is not screened out, for any d and any pool (`ceiling.problem.Row` keeps squares away
+from under- and overflow). Whoever passes is decided by the direct float64 sum, so the answer is the
+direct sum's minimum whatever the screen let through.
 """
 
 import numba
@@ -253,5 +254,5 @@ def _forms(
     start[m] = dot(base, base) - square * mass * mass
 
     terms = reach * reach + square * weight * weight
-    slack = 16.0 * (d + m + (k + 4) ** 2) * EPSILON * terms + 4.0 * tie * square * weight * weight
+    slack = 16.0 * (d + 2 * m + (k + 4) ** 2) * EPSILON * terms + 4.0 * tie * square * weight * weight
     return twice, start, slack

@@ -6,7 +6,8 @@ import sys
 import zipfile
 from pathlib import Path
 
-from ceiling.models.cache import cache_folder, new_folder, sha256
+from ceiling.durable import sha256
+from ceiling.models.cache import cache_folder, new_folder
 from ceiling.models.catalogue import BuiltIn
 
 RECORD = "ceiling.json"

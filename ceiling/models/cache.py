@@ -10,10 +10,10 @@ from pathlib import Path
 
 import platformdirs
 
+from ceiling import durable
+
 CACHE_VARIABLE = "CEILING_CACHE"
 """Environment variable that moves the cache to another folder."""
-
-_CHUNK = 1 << 20  # bytes read at a time while hashing
 
 
 def cache_folder() -> Path:
@@ -42,15 +42,6 @@ def new_folder(target: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def sha256(path: Path) -> str:
-    """SHA-256 of a file, hex."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
-
-
 def remembered_sha256(path: Path) -> str:
     """SHA-256 of a file, looked up where path, size and modification time are those of the last look."""
     path = path.resolve()
@@ -61,10 +52,10 @@ def remembered_sha256(path: Path) -> str:
         remembered = memory.read_text(encoding="ascii")
         if len(remembered) == hashlib.sha256().digest_size * 2:
             return remembered
-    found = sha256(path)
+    found = durable.sha256(path)
     with contextlib.suppress(OSError):  # a cache that cannot be written only costs time
         memory.parent.mkdir(parents=True, exist_ok=True)
-        memory.write_text(found, encoding="ascii")
+        durable.write(memory, found.encode())
     return found
 
 

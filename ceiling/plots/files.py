@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 from matplotlib.figure import Figure
 
+from ceiling import durable
 from ceiling.plots.style import style
 from ceiling.problem import InputError
 
@@ -64,7 +65,7 @@ def write(
             raise PermissionError(13, "Permission denied")
     except OSError as error:
         raise InputError(f"out: {out} is no folder that can be written to ({error.strerror})") from None
-    return [_replace(out / f"{name}{suffix}", content) for suffix, content in contents.items()]
+    return [_written(out / f"{name}{suffix}", content) for suffix, content in contents.items()]
 
 
 def markdown(frame: pl.DataFrame) -> str:
@@ -87,17 +88,9 @@ def _image(figure: Figure, kind: str) -> bytes:
     return buffer.getvalue()
 
 
-def _replace(path: Path, content: bytes) -> Path:
-    """Write atomically: a temporary name in the same folder, fsync, rename."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+def _written(path: Path, content: bytes) -> Path:
     try:
-        with part.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
+        durable.write(path, content)
     except OSError as error:
-        raise OSError(f"out: cannot write {path} ({error.strerror or error})") from error
-    finally:
-        part.unlink(missing_ok=True)
+        raise OSError(error.errno, f"out: cannot write {path} ({error.strerror})") from error
     return path

@@ -103,7 +103,7 @@ def _enumerated(row: CentredRow, s: int, top: np.ndarray, pool: np.ndarray, ef_f
     seconds = perf_counter() - start
     best_indices = np.searchsorted(row.positions, best.kept)
     free_top = _free_error(row, top)
-    degenerate = e_top <= DEGENERATE * row.sigma
+    degenerate = e_top < DEGENERATE * row.sigma or e_top == 0
     return {
         "e_top": e_top,
         "e_pool": best.error,

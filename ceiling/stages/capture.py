@@ -203,7 +203,7 @@ def run(plan: Plan, progress: Progress | None = None) -> Path:
     ceiling.capture.CaptureError
         When captured rows are not the model's.
     OSError
-        When the disk is full or not writable; nothing is kept then.
+        When the disk is full or not writable; finished documents are kept.
     """
     if plan.complete:
         return plan.out

@@ -70,6 +70,11 @@ class Plan:
     rows: int
 
     @property
+    def config(self) -> str:
+        """Id of the configuration, as in the store."""
+        return config_id(configuration(self.extras))
+
+    @property
     def subsets(self) -> int:
         """Subsets left to cover, at most."""
         return len(self.todo) * self.rows * sum(comb(s + extra, s) for s, extra in self.extras.items())
@@ -91,6 +96,7 @@ def plan(
     budgets: Sequence[int] = BUDGETS,
     extra: int | None = None,
     cap: int | None = None,
+    verify: bool = False,
 ) -> Plan:
     """Check everything and find the missing shards.
 
@@ -103,6 +109,8 @@ def plan(
         Candidates beside the top-mass set, the same at every budget; by default the paper's rule.
     cap : int, optional
         Take as many candidates as keep the subsets of an instance within this number.
+    verify : bool
+        Also compare the dump's files with the digests in its manifest.
 
     Raises
     ------
@@ -110,7 +118,7 @@ def plan(
         Naming what is wrong with the dump, the budgets or the pool.
     """
     extras = _extras(check_budgets(budgets), extra, cap)
-    opened = open_dump(dump)
+    opened = open_dump(dump, verify)
     shards = Shards(store, opened.id)
     config = config_id(configuration(extras))
     units = tuple(Unit(d, layer) for d in range(opened.n_documents) for layer in opened.layers)
@@ -210,11 +218,13 @@ def enumerate_unit(dump: Dump, unit: Unit, extras: dict[int, int], config: str) 
 def _extras(budgets: Sequence[int], extra: int | None, cap: int | None) -> dict[int, int]:
     if extra is not None and cap is not None:
         raise InputError(f"extra: {extra} and cap: {cap} both set the pool; give one")
+    if cap is not None and cap > MAX_SUBSETS:
+        raise InputError(f"cap: {cap} subsets an instance; at most {MAX_SUBSETS:.0e} are enumerated")
     extras = {s: default_extra(s, cap) if extra is None else check_extra(s, extra) for s in budgets}
     for s, count in extras.items():
         if (subsets := comb(s + count, s)) > MAX_SUBSETS:
             raise InputError(
-                f"{'cap' if extra is None else 'extra'}: {count} candidates at s={s} make {subsets:.3g} "
+                f"extra: {count} candidates at s={s} make {subsets:.3g} "
                 f"subsets an instance; at most {MAX_SUBSETS:.0e} are enumerated"
             )
     return extras

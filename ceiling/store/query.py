@@ -10,7 +10,7 @@ from ceiling.problem import InputError
 from ceiling.store.reader import Store
 from ceiling.store.schema import TABLES
 
-_TOKEN = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/|\w+|\S", re.DOTALL)
+_TOKEN = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|--[^\n]*|/\*.*?\*/|\w+|\S", re.DOTALL)
 _WRITING = {"ALTER", "COPY", "CREATE", "DELETE", "DROP", "INSERT", "INTO", "TRUNCATE", "UPDATE"}
 
 
@@ -44,7 +44,7 @@ def _check_reading(sql: str) -> None:
     for word, following in zip(words, [*words[1:], ""], strict=True):
         if word in _WRITING:
             raise InputError(f"sql: {word} is refused; the store is read, never written, by SQL")
-        if following == "(" and word.strip('"').startswith(("READ_", "SCAN_")):
+        if following == "(" and word.strip('"`').startswith(("READ_", "SCAN_")):
             raise InputError(f"sql: {word.lower()}() is refused; only the tables of the store are read")
     if ";" in words[:-1]:
         raise InputError("sql: several statements; write one")

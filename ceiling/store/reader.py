@@ -72,11 +72,13 @@ class Store:
             raise InputError(f"table: {name!r} is none of {', '.join(TABLES)}")
         schema = TABLES[name]
         config = f"config={self.config}" if self.config and name == "instances" else "**"
-        if next((self.path / name).glob(f"dump=*/{config}/*.parquet"), None) is None:
+        shards = sorted((self.path / name).glob(f"dump=*/{config}/*.parquet"))
+        if not shards:
             return pl.LazyFrame(schema=schema)
         return pl.scan_parquet(
-            self.path / name / "dump=*" / config / "*.parquet",
+            shards,
             schema=schema,
+            glob=False,
             hive_partitioning=False,
             missing_columns="insert",
             extra_columns="ignore",
@@ -87,7 +89,7 @@ class Store:
         if not self.path.is_dir():
             raise InputError(f"store: no folder {self.path}; `ceiling enumerate --store` makes one")
         dumps = {
-            folder: sorted(c.name.removeprefix("config=") for c in folder.glob("config=*"))
+            folder: sorted({c.parent.name.removeprefix("config=") for c in folder.glob("config=*/*.parquet")})
             for folder in sorted((self.path / "instances").glob("dump=*"))
         }
         if self.config is not None:

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 import polars.selectors as cs
 
+from ceiling import durable
 from ceiling.problem import InputError
 from ceiling.store.schema import TABLES
 
@@ -71,25 +72,13 @@ class Shards:
 
     def _commit(self, path: Path, data: bytes) -> None:
         """Write `data` under a temporary name, fsync, rename: the shard is whole or absent."""
-        temporary = self._temporary(path.name)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with temporary.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-            folder = os.open(path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            durable.write(path, data, self._temporary(path.name))
         except OSError as error:
             raise OSError(
                 error.errno, f"store: cannot write {path} ({error.strerror}); finished shards are kept"
             ) from error
-        finally:
-            temporary.unlink(missing_ok=True)
 
     def _temporary(self, name: str) -> Path:
         return self.store / ".tmp" / f"{socket.gethostname()}-{os.getpid()}-{name}"
