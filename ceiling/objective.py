@@ -31,6 +31,9 @@ POOL_CAP = 200_000
 EXTRA_CAP = 24
 """Keys: the paper's largest number of candidates beside the top-mass set."""
 
+MAX_SUBSETS = 10**10
+"""Subsets an instance: about ten seconds of one core; beyond that a grid never ends."""
+
 LEVERAGE_RIDGE = 1e-2
 """Ridge of the leverage scores, in units of the mean eigenvalue of ``K^T K``. The paper gives no
 value; one hundredth damps directions the keys hardly use and leaves the others alone."""
@@ -231,6 +234,8 @@ def default_extra(s: int, cap: int | None = None) -> int:
     subsets replaces both limits (section 5, widening sweep).
     """
     check_budget(s)
+    if cap is not None and cap > MAX_SUBSETS:
+        raise InputError(f"cap: {cap} subsets an instance; at most {MAX_SUBSETS:.0e} are enumerated")
     limit, most = (POOL_CAP, EXTRA_CAP) if cap is None else (check_budget(cap, field="cap"), cap)
     low, high = 0, most  # C(s + extra, s) > extra, so no extra beyond the cap fits
     while low < high:
@@ -249,6 +254,15 @@ def check_extra(s: int, extra: int | None) -> int:
     if isinstance(extra, bool) or not isinstance(extra, int | np.integer) or extra < 0:
         raise InputError(f"extra: {extra!r}; the number of further candidates is a whole number >= 0")
     return int(extra)
+
+
+def check_subsets(candidates: int, s: int) -> None:
+    """`InputError` where a pool has more subsets of size `s` than any run would enumerate."""
+    if (subsets := comb(candidates, s)) > MAX_SUBSETS:
+        raise InputError(
+            f"extra: a pool of {candidates} keys has {subsets:.3g} subsets of size {s}; "
+            f"at most {MAX_SUBSETS:.0e} are enumerated"
+        )
 
 
 def pool(row: Row, s: int, extra: int | None = None) -> np.ndarray:

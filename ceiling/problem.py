@@ -42,10 +42,10 @@ class Row:
 
     Parameters
     ----------
-    masses : array_like, shape (N,)
+    masses : array_like or torch.Tensor, shape (N,)
         Softmax weights ``p``, finite and non-negative, summing to 1 within 1e-3. They are read
         as exact numbers and divided by their exact float64 sum.
-    values : array_like, shape (N, d)
+    values : array_like or torch.Tensor, shape (N, d)
         Value vectors ``v_j`` of the row's KV head, finite.
 
     Attributes
@@ -172,6 +172,8 @@ def check_kept(row: Row, kept: Iterable[int]) -> np.ndarray:
 
 def _floats(field: str, array: Any, *, ndim: int) -> np.ndarray:
     """A private float64 copy of `array`, finite and of `ndim` dimensions."""
+    if hasattr(array, "detach"):  # a torch tensor, perhaps in bfloat16, on a device or with a gradient
+        array = array.detach().cpu().double().numpy()
     try:
         if np.iscomplexobj(array):
             raise TypeError("complex numbers")

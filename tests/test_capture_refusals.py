@@ -51,6 +51,11 @@ def test_an_encoder_decoder_is_refused():
         check_model(AutoModelForSeq2SeqLM.from_config(config).eval())
 
 
+def test_what_is_no_language_model_is_refused():
+    with pytest.raises(InputError, match="int is no language model"), capture(3, [1]):  # type: ignore[arg-type]
+        pytest.fail("the block was entered")
+
+
 def test_training_mode_attention_output_and_odd_dtypes_are_refused():
     with pytest.raises(InputError, match="training mode"):
         check_model(build("llama").train())
@@ -126,7 +131,13 @@ def test_one_forward_a_capture():
 
 
 @pytest.mark.parametrize(
-    ("positions", "words"), [([], "none given"), ([-1, 3], "-1 is negative"), ([3, 5, 3], "3 is repeated")]
+    ("positions", "words"),
+    [
+        ([], "none given"),
+        ([-1, 3], "-1 is negative"),
+        ([3, 3], "3 is repeated"),
+        ([9, 3], "9 stands before 3"),
+    ],
 )
 def test_positions(positions, words):
     with pytest.raises(InputError, match=f"positions: {words}"), capture(build("llama"), positions):

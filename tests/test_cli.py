@@ -245,7 +245,10 @@ def test_ctrl_c_keeps_finished_shards_and_says_so(tmp_path: Path):
     assert list((tmp_path / "store" / ".tmp").iterdir()) == []
 
 
-@pytest.mark.skipif(not converted_folder(BUILT_INS["smollm2-135m"]).exists(), reason="smollm2-135m is not in the cache")
+CACHED = converted_folder(BUILT_INS["smollm2-135m"]).exists()
+
+
+@pytest.mark.skipif(not CACHED, reason="smollm2-135m is not in the cache")
 def test_the_demo_goes_from_weights_to_words_and_may_change_its_budgets(run: Run, tmp_path: Path):
     """A second configuration in the demo's store once stopped it at the figures."""
     command = ("demo", "--out", tmp_path / "demo", "--documents", "1", "--tokens", "64", "--rows", "1")

@@ -31,7 +31,9 @@ class Toy:
         rng = np.random.default_rng(0)
         self.dtype = dtype
         self.tokens = rng.integers(0, 50, (2, N))
-        self.identity = Identity("a" * 64, tokens_sha256(self.tokens), (POSITIONS,) * 2, dtype, "sdpa")
+        self.identity = Identity(
+            "a" * 64, "b" * 64, tokens_sha256(self.tokens), (POSITIONS,) * 2, dtype, "sdpa"
+        )
         masses = rng.random((2, len(LAYERS), HEADS, len(POSITIONS), N), dtype=np.float32)
         for r, position in enumerate(POSITIONS):
             masses[..., r, position + 1 :] = 0
@@ -67,7 +69,7 @@ class Toy:
     def commit(self, writer: DumpWriter) -> None:
         shape = {"layers": 2, "heads": HEADS, "kv_heads": KV_HEADS, "head_dim": DIM, "windows": [None, 4]}
         manifest = {
-            "model": {"id": "toy", "weights_sha256": "a" * 64},
+            "model": {"id": "toy", "weights_sha256": "a" * 64, "config_sha256": "b" * 64},
             "architecture": shape,
             "tokens": {"documents": 2, "lengths": [N, N], "sha256": self.identity.tokens_sha256},
             "text": {"source": "noise", "sha256": "b" * 64},
@@ -279,13 +281,12 @@ def test_an_existing_target_is_kept(toy, path, tmp_path):
         toy.writer(path).__enter__()
     assert same_dump(path, toy.identity, layers=LAYERS, queries=False)
     assert not same_dump(tmp_path / "new", toy.identity, layers=LAYERS, queries=False)
-    for different in (
-        {"identity": Identity("f" * 64, "0", ((1,),), "float32", "sdpa"), "layers": LAYERS, "queries": False},
-        {"identity": toy.identity, "layers": (0,), "queries": False},
-        {"identity": toy.identity, "layers": LAYERS, "queries": True},
-    ):
-        with pytest.raises(InputError, match="holds another dump"):
-            same_dump(path, **different)
+    another = Identity("f" * 64, "0", "0", ((1,),), "float32", "sdpa")
+    with pytest.raises(InputError, match="holds another dump"):
+        same_dump(path, another, layers=LAYERS, queries=False)
+    for layers, queries in (((0,), False), (LAYERS, True)):
+        with pytest.raises(InputError, match="other layers or queries of this dump"):
+            same_dump(path, toy.identity, layers=layers, queries=queries)
     with pytest.raises(InputError, match="no complete dump"):
         same_dump(tmp_path, toy.identity, layers=LAYERS, queries=False)
 
@@ -332,6 +333,7 @@ def test_a_tensor_must_fit_its_declaration(toy, tmp_path):
 def test_the_identity_follows_each_of_its_fields(toy):
     base = {
         "weights_sha256": "w",
+        "config_sha256": "c",
         "tokens_sha256": "t",
         "positions": ((1, 2),),
         "dtype": "float32",
@@ -339,13 +341,14 @@ def test_the_identity_follows_each_of_its_fields(toy):
     }
     others = {
         "weights_sha256": "x",
+        "config_sha256": "x",
         "tokens_sha256": "x",
         "positions": ((1,), (2,)),
         "dtype": "x",
         "backend": "x",
     }
     ids = {Identity(**base).id} | {Identity(**base | {k: v}).id for k, v in others.items()}
-    assert len(ids) == 6
+    assert len(ids) == 7
     assert tokens_sha256([[1, 2], [3]]) != tokens_sha256([[1], [2, 3]])
 
 

@@ -94,6 +94,16 @@ def test_budgets_that_are_none(s):
         check_budget(s)
 
 
+def test_torch_tensors_of_every_kind_are_read():
+    """A captured layer's own tensors, in bfloat16 or with a gradient, once were no numbers."""
+    torch = pytest.importorskip("torch")
+    masses = torch.tensor([0.25, 0.75], dtype=torch.bfloat16)
+    values = torch.tensor([[1.5], [2.0]], requires_grad=True)
+    row = ceiling.Row(masses, values)
+    assert row.masses.tolist() == [0.25, 0.75]
+    assert row.values.tolist() == [[1.5], [2.0]]
+
+
 @pytest.mark.parametrize("scale", [1e-101, 1e101])
 def test_values_whose_squares_under_or_overflow_are_refused(scale):
     """At 1e-165 every error once was 0 and every set a tie."""

@@ -1,6 +1,8 @@
 """The capture stage and its command: planned, run, stopped, resumed, refused."""
 
 import json
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -79,7 +81,7 @@ def test_a_dump_holds_what_the_model_computes(llama, text, whole):
 
 def test_the_manifest_says_where_it_came_from(llama, whole):
     manifest = open_dump(whole).manifest
-    assert manifest["model"]["id"] == "tiny-llama"
+    assert re.fullmatch("tiny-llama@[0-9a-f]{6}", manifest["model"]["id"])
     assert manifest["text"]["source"] == "prose.txt"
     assert manifest["architecture"] == {
         "type": "llama",
@@ -97,6 +99,21 @@ def test_the_manifest_says_where_it_came_from(llama, whole):
     assert manifest["command"].startswith(f"ceiling capture --model {llama} --text ")
     assert "--tokens 48 --documents 3 --rows 4" in manifest["command"]
     assert manifest["software"]["torch"] == torch.__version__
+
+
+def test_the_same_weights_under_another_configuration_are_another_dump(llama, text, whole, tmp_path):
+    """Two rotary bases once had one dump id, and the second's results were taken for done."""
+    shutil.copytree(llama, tmp_path / "tiny-llama")
+    config = json.loads((tmp_path / "tiny-llama" / "config.json").read_text())
+    config["rope_parameters"]["rope_theta"] = 500.0
+    (tmp_path / "tiny-llama" / "config.json").write_text(json.dumps(config))
+    other = open_dump(
+        stage.run(stage.plan(str(tmp_path / "tiny-llama"), text, out=tmp_path / "d", **OPTIONS))
+    )
+    first = open_dump(whole)
+    assert other.manifest["model"]["weights_sha256"] == first.manifest["model"]["weights_sha256"]
+    assert other.id != first.id
+    assert other.model != first.model
 
 
 def test_the_example_manifest_is_one(whole):

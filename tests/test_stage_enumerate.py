@@ -131,6 +131,32 @@ def test_a_second_run_has_nothing_to_do_and_a_hole_is_filled(dump: Path, tmp_pat
     assert_frame_equal(instances(tmp_path).drop("seconds", "host"), before.drop("seconds", "host"))
 
 
+def test_a_shard_cut_short_is_named_and_written_anew(dump: Path, tmp_path: Path):
+    """An empty shard once dropped its rows from every answer."""
+    enumerate_all(stage.plan(dump, tmp_path, (4,)))
+    before = instances(tmp_path)
+    shards = sorted(tmp_path.glob("instances/**/*.parquet"))
+    for shard, content in ((shards[0], b""), (shards[3], shards[3].read_bytes()[:-9])):
+        shard.write_bytes(content)
+        with pytest.raises(InputError, match=f"{shard.name} is cut short"):
+            instances(tmp_path)
+        plan = stage.plan(dump, tmp_path, (4,))
+        assert len(plan.todo) == 1
+        enumerate_all(plan)
+        assert_frame_equal(instances(tmp_path).drop("seconds", "host"), before.drop("seconds", "host"))
+
+
+def test_keys_that_are_no_numbers_are_refused(tmp_path: Path):
+    dump = write_toy_dump(tmp_path / "dump", spoil="keys")
+    with pytest.raises(InputError, match=r"document 0, layer 1: keys: not finite"):
+        enumerate_all(stage.plan(dump, tmp_path / "store"))
+
+
+def test_a_dump_is_no_store(dump: Path):
+    with pytest.raises(InputError, match="is a dump"):
+        stage.plan(dump, dump)
+
+
 RUN = """
 import sys
 from ceiling.stages import enumerate as stage
@@ -193,9 +219,9 @@ def test_a_bad_row_is_named_and_finished_shards_stay(tmp_path: Path, spoil: str)
         ({"budgets": (4.5,)}, "budgets: 4.5 is not a whole number"),
         ({"budgets": ()}, "budgets: none"),
         ({"extra": -1}, "extra: -1"),
-        ({"extra": 24}, "extra: 24 candidates at s=16"),
+        ({"extra": 24}, "extra: a pool of 40 keys has .* subsets of size 16"),
         ({"cap": 0}, "cap: 0 is not positive"),
-        ({"cap": 10**12}, "cap: .* at most 1e"),
+        ({"cap": 10**12}, "cap: 1000000000000 subsets .* at most 1e"),
         ({"extra": 1, "cap": 100}, "give one"),
     ],
 )

@@ -9,6 +9,9 @@ from ceiling.dump import DumpWriter, Identity, tokens_sha256
 LAYERS, HEADS, KV_HEADS, TOKENS, DIM, ROWS = 2, 4, 2, 48, 8, 3
 
 
+BAD_MASSES = {"nan": np.nan, "negative": -0.5, "sum": 7.0}
+
+
 def write_toy_dump(folder: Path, *, documents: int = 2, seed: int = 0, spoil: str | None = None) -> Path:
     """Write a dump to `folder`; `spoil` plants one bad number in document 0, layer 1.
 
@@ -21,7 +24,7 @@ def write_toy_dump(folder: Path, *, documents: int = 2, seed: int = 0, spoil: st
         tuple(sorted(rng.choice(np.arange(TOKENS // 4, TOKENS), ROWS, replace=False).tolist()))
         for _ in range(documents)
     )
-    identity = Identity("0" * 64, tokens_sha256(tokens), positions, "float32", "sdpa")
+    identity = Identity("0" * 64, "0" * 64, tokens_sha256(tokens), positions, "float32", "sdpa")
     layout: dict[str, tuple[str, tuple[int, ...]]] = {
         "query_positions": ("I64", (ROWS,)),
         "tokens": ("I64", (TOKENS,)),
@@ -37,16 +40,18 @@ def write_toy_dump(folder: Path, *, documents: int = 2, seed: int = 0, spoil: st
                 file.write("tokens", tokens[document].astype(np.int64))
                 for layer in range(LAYERS):
                     masses = _masses(rng, positions[document], windows[layer])
-                    if spoil and (document, layer) == (0, 1):
-                        bad = {"nan": np.nan, "negative": -0.5, "sum": 7}[spoil]
-                        masses[1, 2, positions[document][2]] = bad
+                    bad = spoil if (document, layer) == (0, 1) else None
+                    if bad in BAD_MASSES:
+                        masses[1, 2, positions[document][2]] = BAD_MASSES[bad]
                     file.write(f"masses.{layer}", masses)
                     for name in ("values", "keys"):
                         floats = rng.standard_normal((KV_HEADS, TOKENS, DIM)).astype(np.float32)
+                        if bad == name:
+                            floats[0, 3, 2] = np.inf
                         file.write(f"{name}.{layer}", floats)
         writer.commit(
             {
-                "model": {"id": "toy", "weights_sha256": "0" * 64},
+                "model": {"id": "toy", "weights_sha256": "0" * 64, "config_sha256": "0" * 64},
                 "architecture": {
                     "layers": LAYERS,
                     "heads": HEADS,

@@ -75,7 +75,7 @@ def toy_instances(
         **{"pool_size": s + extra, "subsets": 1000 * s, "swaps": 1, "ties": 1},
         **{"degenerate": degenerate, "status": status},
         **{"kept_top": kept, "kept_pool": kept, "kept_balance": kept},
-        **{"engine": "toy", "host": "toy", "seconds": 1e-3},
+        **{"text_id": None, "engine": "toy", "host": "toy", "seconds": 1e-3},
     }
     return pl.DataFrame(columns, schema_overrides=TABLES["instances"]).select(*TABLES["instances"])
 

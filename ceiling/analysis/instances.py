@@ -16,7 +16,8 @@ arXiv 2608.25230, where the pool optimum is a tenth below the top-mass error."""
 
 FLOATS = ("e_top", "e_pool", "e_balance", "e_geometric", "e_leverage", "dropped_mass", "phi")
 RATIOS = ("kappa", "closable", "closable_balance", "recovered", "pi")
-COLUMNS = ("dump", "model", "document", "layer", "head", "s", "degenerate", "status", *FLOATS, *RATIOS)
+WHERE = ("dump", "model", "document", "text_id", "layer", "head", "s")
+COLUMNS = (*WHERE, "degenerate", "status", *FLOATS, *RATIOS)
 """The columns of the instance table that the analysis reads."""
 
 
@@ -88,14 +89,13 @@ def groups(
 
     Notes
     -----
-    Documents are told apart by (dump, document): the cluster of the paper's bootstrap
-    (arXiv 2608.25230, section 3). All budgets of a model share one set of resamplings.
+    Documents, the clusters of the paper's bootstrap (arXiv 2608.25230, section 3), are told apart by
+    their tokens: the same text in two dumps is one. All budgets of a model share one set of resamplings.
     """
     frame = checked(instances)
     for (model,), family in frame.partition_by("model", as_dict=True, maintain_order=True).items():
-        family = family.with_columns(
-            cluster=pl.struct("dump", "document").rank("dense").cast(pl.Int64) - 1, label=label()
-        )
+        text = pl.coalesce("text_id", pl.format("{} {}", "dump", "document"))
+        family = family.with_columns(cluster=text.rank("dense").cast(pl.Int64) - 1, label=label())
         weights = document_weights(family["cluster"].n_unique(), draws=draws, seed=seed)
         parts = [(None, family)] if pooled else [(s, p) for (s,), p in _by_budget(family)]
         for s, part in parts:

@@ -13,7 +13,8 @@ from ceiling.analysis.tables import table
 
 CAVEAT = (
     "π̂ divides the pool optimum by the Frank–Wolfe distance; both lie above what they estimate, "
-    "so its bias has no sign."
+    "so its bias has no sign. The true penalty is at least 1: where π̂ is below, Frank–Wolfe has not "
+    "come as near in s steps as some forced set of s keys."
 )
 """Shown wherever π̂ is shown."""
 
@@ -26,8 +27,9 @@ def penalty_table(
     Returns
     -------
     polars.DataFrame
-        The identity columns, `n_pi` (rows where pi exists), `median_pi` and `p99_pi` with `_low` and
-        `_high`.
+        The identity columns, `n_pi` (rows where pi exists), `below_one` (their share with pi < 1,
+        where it says more of Frank-Wolfe than of the penalty), `median_pi` and `p99_pi` with `_low`
+        and `_high`.
 
     Notes
     -----
@@ -37,10 +39,10 @@ def penalty_table(
 
 
 def pi_columns(group: Group) -> dict[str, Any]:
-    """`n_pi`, `median_pi` and `p99_pi` of one group."""
+    """`n_pi`, `below_one`, `median_pi` and `p99_pi` of one group."""
     known = group.keep(pl.col("pi").is_not_null())
     pi = known.values("pi")
-    row: dict[str, Any] = {"n_pi": len(pi)}
+    row: dict[str, Any] = {"n_pi": len(pi), "below_one": float((pi < 1).mean()) if len(pi) else None}
     for name, q in (("median_pi", 0.5), ("p99_pi", 0.99)):
         row |= estimate(name, quantile(pi, known.cluster, known.weights, q))
     return row

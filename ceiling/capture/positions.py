@@ -46,13 +46,15 @@ def sample_positions(tokens: int, rows: int, seed: int, document: int) -> tuple[
 
 
 def check_positions(positions: Sequence[int]) -> tuple[int, ...]:
-    """Return the positions ascending; InputError when there are none, or one is negative or repeated."""
-    checked = tuple(sorted(int(p) for p in positions))
+    """Return the positions; InputError unless there are some, none negative, ascending without repeats."""
+    checked = tuple(int(p) for p in positions)
     if not checked:
         raise InputError("positions: none given; name at least one query position")
-    if checked[0] < 0:
-        raise InputError(f"positions: {checked[0]} is negative; the first token is position 0")
+    if min(checked) < 0:
+        raise InputError(f"positions: {min(checked)} is negative; the first token is position 0")
     for a, b in itertools.pairwise(checked):
         if a == b:
             raise InputError(f"positions: {a} is repeated; name each position once")
+        if a > b:
+            raise InputError(f"positions: {a} stands before {b}; name them in ascending order")
     return checked

@@ -29,6 +29,8 @@ def check_model(model: nn.Module) -> None:
     InputError
         Naming the property that stands against it.
     """
+    if not hasattr(model, "get_decoder"):
+        raise InputError(f"model: {type(model).__name__} is no language model of transformers")
     if model.training:
         raise InputError("model: it is in training mode; call model.eval() first")
     if getattr(model.config, "is_encoder_decoder", False):

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from importlib.metadata import version
 from typing import Annotated
 
 import typer
@@ -24,8 +25,17 @@ app.command("query")(query.query)
 app.command("figures")(figures.figures)
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(version("ceiling"))
+        raise typer.Exit
+
+
 @app.callback()
 def options(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
     """How much could any better choice of kept keys still win over keeping the largest attention weights?

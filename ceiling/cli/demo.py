@@ -1,5 +1,6 @@
 """``ceiling demo``: the main job on a built-in model, from weights to figures and words."""
 
+import shlex
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated
@@ -46,9 +47,8 @@ def demo(
     for line in _found(out / "store", work.config):
         typer.echo(line)
     typer.echo(f"\nThe figures, each with its table, are in {out / 'figures'}; ask the store more with")
-    typer.echo(
-        f'  ceiling query --store {out / "store"} "SELECT s, median(closable) FROM instances GROUP BY s"'
-    )
+    store = shlex.quote(str(out / "store"))
+    typer.echo(f'  ceiling query --store {store} "SELECT s, median(closable) FROM instances GROUP BY s"')
     typer.echo(f"Done in {perf_counter() - start:.0f} s.")
 
 

@@ -25,8 +25,13 @@ def figures(
     arguments = ["--store", str(store), "--out", str(out)]
     arguments += [] if config is None else ["--config", config]
     for name in dict.fromkeys(names):
-        # Run as files, not imported: they stand above the package, which must not know them.
-        runpy.run_path(str(scripts[name]))["main"](arguments)
+        try:
+            # Run as files, not imported: they stand above the package, which must not know them.
+            runpy.run_path(str(scripts[name]))["main"](arguments)
+        except InputError as error:
+            if only is not None or name == names[0]:  # the first needs no particular budget
+                raise
+            typer.echo(f"{name} is not drawn: {error}", err=True)
 
 
 def scripts_folder() -> Path:

@@ -22,7 +22,7 @@ PARTIAL = ".partial"
 """Suffix of a folder that is still being written; never opened as a dump."""
 
 _FIELDS: dict[str, dict[str, type]] = {
-    "model": {"id": str, "weights_sha256": str},
+    "model": {"id": str, "weights_sha256": str, "config_sha256": str},
     "architecture": {"layers": int, "heads": int, "kv_heads": int, "head_dim": int, "windows": list},
     "tokens": {"documents": int, "lengths": list, "sha256": str},
     "text": {"source": str, "sha256": str},
@@ -45,8 +45,9 @@ class Identity:
 
     Attributes
     ----------
-    weights_sha256, tokens_sha256 : str
-        Hex digests of the model's weight files and of the token ids (see `tokens_sha256`).
+    weights_sha256, config_sha256, tokens_sha256 : str
+        Hex digests of the model's weight files, of its configuration (the same weights attend
+        differently under another rotary base or window), and of the token ids (`tokens_sha256`).
     positions : tuple of tuple of int
         Sampled query positions of each document.
     dtype, backend : str
@@ -54,6 +55,7 @@ class Identity:
     """
 
     weights_sha256: str
+    config_sha256: str
     tokens_sha256: str
     positions: tuple[tuple[int, ...], ...]
     dtype: str
@@ -84,6 +86,7 @@ def identity_of(manifest: dict[str, Any]) -> Identity:
     """The identity that a manifest's own fields amount to."""
     return Identity(
         weights_sha256=manifest["model"]["weights_sha256"],
+        config_sha256=manifest["model"]["config_sha256"],
         tokens_sha256=manifest["tokens"]["sha256"],
         positions=tuple(tuple(p) for p in manifest["positions"]),
         dtype=manifest["dtype"],

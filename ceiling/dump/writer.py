@@ -224,12 +224,10 @@ def same_dump(target: Path, identity: Identity, *, layers: tuple[int, ...], quer
         manifest = read_manifest(target)
     except InputError:
         raise InputError(f"out: {target} exists and is no complete dump; name a new folder") from None
-    if (
-        manifest["id"] != identity.id
-        or manifest["layers"] != list(layers)
-        or manifest.get("queries") != queries
-    ):
+    if manifest["id"] != identity.id:
         raise InputError(f"out: {target} holds another dump ({manifest['id']}); name a new folder")
+    if manifest["layers"] != list(layers) or manifest.get("queries") != queries:
+        raise InputError(f"out: {target} holds other layers or queries of this dump; name a new folder")
     return True
 
 

@@ -11,6 +11,7 @@ from ceiling.models.cache import remembered_sha256
 from ceiling.problem import InputError
 
 _INDEX = "model.safetensors.index.json"
+_INCIDENTAL = {"_name_or_path", "dtype", "torch_dtype", "transformers_version"}
 _LICENCE = re.compile(r"^---\n.*?^license:[ \t]*(\S+).*?^---$", re.DOTALL | re.MULTILINE)
 
 
@@ -57,6 +58,23 @@ class ModelFolder:
             return digests[0][1]
         lines = "".join(f"{digest}  {name}\n" for name, digest in digests)
         return hashlib.sha256(lines.encode()).hexdigest()
+
+    def config_sha256(self) -> str:
+        """Digest of ``config.json``, less what says nothing of the computation."""
+        path = self.path / "config.json"
+        try:
+            config = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise InputError(f"model: {path} is unreadable ({error})") from None
+        kept = {key: value for key, value in config.items() if key not in _INCIDENTAL}
+        return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
+
+    def label(self) -> str:
+        """The id in results; a local folder's with six digits of what is in it, as names repeat."""
+        if self.revision is not None:
+            return self.id
+        digest = hashlib.sha256((self.weights_sha256() + self.config_sha256()).encode()).hexdigest()
+        return f"{self.id}@{digest[:6]}"
 
 
 def card_licence(path: Path) -> str | None:

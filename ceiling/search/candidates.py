@@ -5,7 +5,17 @@ from math import comb
 import numpy as np
 
 from ceiling.kernels import subsets, swaps
-from ceiling.objective import TIE, ZERO, CentredRow, by_error, centre, check_extra, fill, largest
+from ceiling.objective import (
+    TIE,
+    ZERO,
+    CentredRow,
+    by_error,
+    centre,
+    check_extra,
+    check_subsets,
+    fill,
+    largest,
+)
 from ceiling.problem import Answer, Row, Status, check_budget
 
 
@@ -55,6 +65,7 @@ def best_among(row: CentredRow, s: int, candidates: np.ndarray, incumbent: float
     """`best_in_pool` over key indices; `incumbent` is the error of some size-`s` subset of them."""
     if len(row.masses) <= s:
         return _keep_all(row)
+    check_subsets(len(candidates), s)
     winner = np.zeros(len(candidates), dtype=bool)
     error, ties = subsets.minimum(
         row.residuals[candidates], row.masses[candidates], s, incumbent, TIE, ZERO * row.sigma, winner

@@ -144,7 +144,9 @@ def plan(
     coder = models.tokenizer(folder)
     prefix = models.start_tokens(coder)
     ids = texts.documents(opened, models.encoder(coder), documents, tokens, prefix)
-    identity = Identity(folder.weights_sha256(), tokens_sha256(ids), positions, dtype, BACKEND)
+    identity = Identity(
+        folder.weights_sha256(), folder.config_sha256(), tokens_sha256(ids), positions, dtype, BACKEND
+    )
     size = documents * len(chosen) * layer_bytes(config, tokens, rows, queries, models.DTYPES[dtype].itemsize)
     complete = same_dump(out, identity, layers=chosen, queries=queries)
     if not complete and size > (free := shutil.disk_usage(_existing(out)).free):
@@ -281,9 +283,10 @@ def _manifest(
     deviations = np.array([note["fidelity"] for note in notes])  # documents, layers, (max, mean)
     return {
         "model": {
-            "id": loaded.id,
+            "id": plan.folder.label(),
             "revision": loaded.revision,
             "weights_sha256": loaded.weights_sha256,
+            "config_sha256": plan.identity.config_sha256,
             "licence": loaded.licence,
         },
         "architecture": asdict(shape),

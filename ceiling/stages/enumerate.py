@@ -11,17 +11,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from ceiling.dump import Document, Dump, open_dump
-from ceiling.objective import LEVERAGE_RIDGE, TIE, ZERO, centre, check_extra, default_extra, ridge_leverage
+from ceiling.dump import MANIFEST, Document, Dump, open_dump, tokens_sha256
+from ceiling.objective import (
+    LEVERAGE_RIDGE,
+    TIE,
+    ZERO,
+    centre,
+    check_extra,
+    check_subsets,
+    default_extra,
+    ridge_leverage,
+)
 from ceiling.problem import InputError, Row, check_budgets
 from ceiling.search import DEGENERATE, ENGINE, measure
-from ceiling.store import SCHEMA_VERSION, TABLES, Shards, config_id
+from ceiling.store import SCHEMA_VERSION, TABLES, Shards, config_id, is_whole
 
 BUDGETS = (4, 8, 16, 32)
 """Keys kept: the budgets of the paper's enumeration."""
-
-MAX_SUBSETS = 10**10
-"""Subsets an instance: about a minute of one core; beyond that a grid never ends."""
 
 SUBSETS_PER_SECOND, SECONDS_PER_ROW = 2e8, 2e-3
 """One core, for the estimate of ``--dry-run`` only: the kernel's rate, and everything else."""
@@ -119,10 +125,14 @@ def plan(
     """
     extras = _extras(check_budgets(budgets), extra, cap)
     opened = open_dump(dump, verify)
+    if Path(store).exists() and (not Path(store).is_dir() or (Path(store) / MANIFEST).exists()):
+        raise InputError(f"store: {store} is a {'dump' if Path(store).is_dir() else 'file'}; name a folder")
+    for s, count in extras.items():
+        check_subsets(min(s + count, max(opened.manifest["tokens"]["lengths"])), s)
     shards = Shards(store, opened.id)
     config = config_id(configuration(extras))
     units = tuple(Unit(d, layer) for d in range(opened.n_documents) for layer in opened.layers)
-    todo = tuple(u for u in units if not shards.path("instances", *u, config).exists())
+    todo = tuple(u for u in units if not is_whole(shards.path("instances", *u, config)))
     rows = opened.heads * len(opened.document(0).query_positions)
     return Plan(Path(dump), Path(store), extras, units, todo, rows)
 
@@ -190,12 +200,15 @@ def enumerate_unit(dump: Dump, unit: Unit, extras: dict[int, int], config: str) 
     document = dump.document(unit.document)
     group = dump.heads // dump.kv_heads
     keys = document.keys(unit.layer).astype(np.float64)
+    if not np.isfinite(keys).all():
+        raise InputError(f"dump {dump.path}, document {unit.document}, layer {unit.layer}: keys: not finite")
     columns: dict[str, list[Any]] = {name: [] for name in TABLES["instances"]}
     shared = {
         "dump": dump.id,
         "config": config,
         "model": dump.model,
         "document": unit.document,
+        "text_id": tokens_sha256([document.tokens])[:12],
         "layer": unit.layer,
         "engine": ENGINE,
         "host": platform.node(),
@@ -218,16 +231,7 @@ def enumerate_unit(dump: Dump, unit: Unit, extras: dict[int, int], config: str) 
 def _extras(budgets: Sequence[int], extra: int | None, cap: int | None) -> dict[int, int]:
     if extra is not None and cap is not None:
         raise InputError(f"extra: {extra} and cap: {cap} both set the pool; give one")
-    if cap is not None and cap > MAX_SUBSETS:
-        raise InputError(f"cap: {cap} subsets an instance; at most {MAX_SUBSETS:.0e} are enumerated")
-    extras = {s: default_extra(s, cap) if extra is None else check_extra(s, extra) for s in budgets}
-    for s, count in extras.items():
-        if (subsets := comb(s + count, s)) > MAX_SUBSETS:
-            raise InputError(
-                f"extra: {count} candidates at s={s} make {subsets:.3g} "
-                f"subsets an instance; at most {MAX_SUBSETS:.0e} are enumerated"
-            )
-    return extras
+    return {s: default_extra(s, cap) if extra is None else check_extra(s, extra) for s in budgets}
 
 
 def _document(dump: Dump, document: Document) -> dict[str, list[Any]]:

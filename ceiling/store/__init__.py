@@ -7,5 +7,6 @@ from ceiling.store.schema import SCHEMA_VERSION as SCHEMA_VERSION
 from ceiling.store.schema import TABLES as TABLES
 from ceiling.store.shards import Shards as Shards
 from ceiling.store.shards import config_id as config_id
+from ceiling.store.shards import is_whole as is_whole
 
-__all__ = ["SCHEMA_VERSION", "TABLES", "Shards", "Store", "config_id", "open_store", "run_sql"]
+__all__ = ["SCHEMA_VERSION", "TABLES", "Shards", "Store", "config_id", "is_whole", "open_store", "run_sql"]

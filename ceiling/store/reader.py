@@ -1,11 +1,13 @@
 """Reading a store, also one that is still growing."""
 
+import json
 from pathlib import Path
 
 import polars as pl
 
 from ceiling.problem import InputError
 from ceiling.store.schema import TABLES
+from ceiling.store.shards import is_whole
 
 
 def open_store(path: str | Path, config: str | None = None) -> "Store":
@@ -73,6 +75,8 @@ class Store:
         schema = TABLES[name]
         config = f"config={self.config}" if self.config and name == "instances" else "**"
         shards = sorted((self.path / name).glob(f"dump=*/{config}/*.parquet"))
+        if broken := next((shard for shard in shards if not is_whole(shard)), None):
+            raise InputError(f"store: {broken} is cut short; enumerate again to write it anew")
         if not shards:
             return pl.LazyFrame(schema=schema)
         return pl.scan_parquet(
@@ -101,7 +105,17 @@ class Store:
             return
         for folder, configs in dumps.items():
             if len(configs) > 1:
+                described = ", ".join(f"{config}{_budgets(folder, config)}" for config in configs)
                 raise InputError(
                     f"store: {self.path} holds {len(configs)} configurations of {folder.name} "
-                    f"({', '.join(configs)}); name one with --config"
+                    f"({described}); name one with --config"
                 )
+
+
+def _budgets(folder: Path, config: str) -> str:
+    """The budgets and extras of a configuration, where its record can be read."""
+    try:
+        extras = json.loads((folder / f"config={config}" / "config.json").read_text())["extras"]
+        return ": s+extra " + " ".join(f"{s}+{extra}" for s, extra in extras.items())
+    except (OSError, ValueError, KeyError, AttributeError):
+        return ""

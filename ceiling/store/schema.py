@@ -11,6 +11,7 @@ INSTANCES: dict[str, pl.DataType] = {
     "config": pl.String(),
     "model": pl.String(),
     "document": pl.Int64(),
+    "text_id": pl.String(),  # 12 hex digits of the document's tokens: the same text in another dump
     "layer": pl.Int64(),
     "head": pl.Int64(),
     "kv_head": pl.Int64(),

@@ -15,10 +15,22 @@ from ceiling import durable
 from ceiling.problem import InputError
 from ceiling.store.schema import TABLES
 
+_PARQUET = b"PAR1"  # the last bytes of every parquet file
+
 
 def config_id(config: dict[str, Any]) -> str:
     """Eight hex digits of what determines a result's content."""
     return hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()[:8]
+
+
+def is_whole(path: Path) -> bool:
+    """Whether a shard exists and ends as a parquet file does: one cut short by others is no result."""
+    try:
+        with path.open("rb") as file:
+            file.seek(-len(_PARQUET), os.SEEK_END)
+            return file.read() == _PARQUET
+    except OSError:
+        return False
 
 
 class Shards:

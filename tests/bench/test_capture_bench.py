@@ -106,7 +106,7 @@ def plan_of(n: int, folder: Path) -> stage.Plan:
         dtype="float32",
         seed=0,
         out=folder / f"dump-{n}",
-        identity=Identity("0", "0", (positions,), "float32", "sdpa"),
+        identity=Identity("0", "0", "0", (positions,), "float32", "sdpa"),
         complete=False,
         bytes=0,
         seconds=0,
