@@ -52,7 +52,7 @@ def test_an_encoder_decoder_is_refused():
 
 
 def test_what_is_no_language_model_is_refused():
-    with pytest.raises(InputError, match="int is no language model"), capture(3, [1]):  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="int is no language model"), capture(3, [1]):
         pytest.fail("the block was entered")
 
 
