@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from transformers import AttentionInterface, AttentionMaskInterface
+from transformers import AttentionInterface, AttentionMaskInterface, AutoModelForCausalLM
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 import ceiling
@@ -12,7 +12,7 @@ from ceiling.capture import CaptureError, Recording, capture, forward_seconds, l
 from ceiling.models.built_in import converted_folder
 from ceiling.problem import InputError
 from tests import gpu_check
-from tests.tiny_models import CONFIGS, build, tokens
+from tests.tiny_models import CONFIGS, build, save, tokens
 
 N, POSITIONS = 64, [20, 40, 63]
 
@@ -196,6 +196,25 @@ def test_the_front_door_is_the_function_though_the_room_bears_its_name():
     with torch.inference_mode(), ceiling.capture(model, positions=[5]) as recording:
         model(tokens(8))
     assert len(recording.layers) == 3
+
+
+def test_a_model_spread_over_devices_is_captured_layer_by_layer(tmp_path):
+    """Layers left on the disk are on the meta device until accelerate brings each in its turn."""
+    folder = save(tmp_path / "model")
+    places = {"model.embed_tokens": "cpu", "model.rotary_emb": "cpu", "model.norm": "cpu", "lm_head": "cpu"}
+    places |= {"model.layers.0": "cpu", "model.layers.1": "disk", "model.layers.2": "disk"}
+    spread = AutoModelForCausalLM.from_pretrained(
+        folder, device_map=places, offload_folder=tmp_path / "disk", attn_implementation="sdpa"
+    ).eval()
+    assert {p.device.type for p in spread.parameters()} == {"cpu", "meta"}
+    taken = []
+    for model in (spread, build("llama")):
+        with torch.inference_mode(), capture(model, [20, 39]) as recording:
+            model(tokens(40))
+        taken.append(recording.layers)
+    for index in range(3):
+        assert torch.equal(taken[0][index].masses, taken[1][index].masses)
+        assert torch.equal(taken[0][index].values, taken[1][index].values)
 
 
 def test_positions_are_drawn_where_none_are_given():

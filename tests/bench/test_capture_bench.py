@@ -96,7 +96,7 @@ def plan_of(n: int, folder: Path) -> stage.Plan:
     """One document of `n` tokens, every layer, streamed to disk."""
     positions = sample_positions(n, 6, 0, 0)
     return stage.Plan(
-        folder=ModelFolder("random", folder, None, None),
+        folder=ModelFolder("random", folder, "seed 0", None),
         text=Text("random", (), "0"),
         tokens=ids(n)[None],
         prefix=(),
