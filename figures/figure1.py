@@ -1,6 +1,5 @@
 """Figure 1: the selection ceiling per model and budget."""
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import polars as pl
 
 from ceiling.analysis import beside, ceiling_table, counts
 from ceiling.analysis.summary import LOWER_BOUND
+from ceiling.cli.figures import arguments
 from ceiling.plots import ceiling_bars, write
 
 REFERENCE = Path(__file__).parent / "reference" / "forced_weights_text.csv"
@@ -23,11 +23,7 @@ shares on which top-mass's error is within 1.5 and 2 times the pool optimum."""
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Write figure1.{png,pdf,csv,md} from a store's instances."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--store", type=Path, required=True, help="folder of the store")
-    parser.add_argument("--out", type=Path, default=Path("figures-out"), help="folder to write into")
-    parser.add_argument("--config", help="one configuration, where the store holds several")
-    args = parser.parse_args(argv)
+    args = arguments(__doc__, argv)
 
     from ceiling.store import open_store
 

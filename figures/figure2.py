@@ -1,6 +1,5 @@
 """Figure 2: the map of (layer, head) cells, and how well dropped mass predicts."""
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from ceiling.analysis import (
     readable,
 )
 from ceiling.analysis.cells import FLAT_MASS, MAP_BUDGET
+from ceiling.cli.figures import arguments
 from ceiling.plots import cell_maps, write
 
 REFERENCE = Path(__file__).parent / "reference"
@@ -29,11 +29,7 @@ PANEL = ("family", "auc_dropped_mass", "^edge_interior.*$", "rho_depth")
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Write figure2.{png,pdf,csv,md} from a store's instances."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--store", type=Path, required=True, help="folder of the store")
-    parser.add_argument("--out", type=Path, default=Path("figures-out"), help="folder to write into")
-    parser.add_argument("--config", help="one configuration, where the store holds several")
-    args = parser.parse_args(argv)
+    args = arguments(__doc__, argv)
 
     from ceiling.store import open_store
 

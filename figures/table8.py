@@ -1,6 +1,5 @@
 """Table 8: the budget profile, drawn and in numbers."""
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import polars as pl
 from ceiling.analysis import budget_profile, counts, penalty_fit, readable
 from ceiling.analysis.penalty import CAVEAT
 from ceiling.analysis.profile import PROFILE
+from ceiling.cli.figures import arguments
 from ceiling.plots import profile_lines, write
 
 REFERENCE = Path(__file__).parent / "reference"
@@ -20,11 +20,7 @@ e_pool/EF, median and 99th percentile; Spearman's ρ of Φ and e_pool. The paper
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Write table8.{png,pdf,csv,md} from a store's instances."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--store", type=Path, required=True, help="folder of the store")
-    parser.add_argument("--out", type=Path, default=Path("figures-out"), help="folder to write into")
-    parser.add_argument("--config", help="one configuration, where the store holds several")
-    args = parser.parse_args(argv)
+    args = arguments(__doc__, argv)
 
     from ceiling.store import open_store
 

@@ -1,6 +1,8 @@
 """`ceiling figures`: run the figure scripts on a store."""
 
+import argparse
 import runpy
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -32,6 +34,15 @@ def figures(
             if only is not None or name == names[0]:  # the first needs no particular budget
                 raise
             typer.echo(f"{name} is not drawn: {error}", err=True)
+
+
+def arguments(description: str | None, argv: Sequence[str] | None) -> argparse.Namespace:
+    """Parse what every figure script takes: ``--store``, ``--out`` and ``--config``."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--store", type=Path, required=True, help="folder of the store")
+    parser.add_argument("--out", type=Path, default=Path("figures-out"), help="folder to write into")
+    parser.add_argument("--config", help="one configuration, where the store holds several")
+    return parser.parse_args(argv)
 
 
 def scripts_folder() -> Path:
