@@ -137,7 +137,7 @@ def check_budget(s: int, *, field: str = "s") -> int:
     if isinstance(s, bool) or not isinstance(s, int | np.integer):
         raise InputError(f"{field}: {s!r} is not a whole number; a budget counts kept keys")
     if s < 1:
-        raise InputError(f"{field}: {s} is not positive; a budget keeps at least one key")
+        raise InputError(f"{field}: {s} is not positive; at least 1 is needed")
     return int(s)
 
 

@@ -54,6 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.dry_run:
             describe(plan)
         elif not plan.todo:
+            stage.prepare(plan)
             print(f"nothing to do: all {len(plan.units)} shards exist in {plan.store}")
         else:
             run(plan)

@@ -67,5 +67,5 @@ def test_intervals_of_the_edge_ratio():
 
 @pytest.mark.parametrize("function", [cell_map, map_table])
 def test_a_missing_budget_says_what_to_enumerate(function):
-    with pytest.raises(InputError, match=r"no instances at s = 8 \(it has 4, 16\).*--budgets 8"):
+    with pytest.raises(InputError, match=r"no instances at s = 8 \(it has 4, 16\).*--budgets 4,8,16"):
         function(hand_made({"s": 4}, {"s": 16}))

@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from ceiling.analysis.instances import groups
+from ceiling.analysis.instances import checked, groups
 from ceiling.problem import InputError
 from tests.toy_store import hand_made, toy_instances
 
@@ -68,3 +68,18 @@ def test_groups_come_by_model_then_budget_or_pooled():
 def test_bad_frames_are_refused(frame, message):
     with pytest.raises(InputError, match=message):
         list(groups(frame))
+
+
+def test_a_row_that_two_dumps_hold_counts_once():
+    """A pilot capture once weighed double beside the whole one."""
+    row = {"text_id": "t", "document": 0, "position": 70}
+    frame = hand_made(row, row | {"dump": "e"}, row | {"dump": "e", "position": 71}, {}, {})
+    assert checked(frame).height == 4  # rows of unknown text stay
+    (group,) = groups(frame, draws=0)
+    assert group.documents == 2
+
+
+def test_a_model_under_two_configurations_is_refused():
+    """Pools of 28 and of 5 keys once were one median."""
+    with pytest.raises(InputError, match=r"toy was enumerated under configurations c, d, .* --config"):
+        checked(hand_made({}, {"config": "d", "dump": "e"}))

@@ -135,6 +135,7 @@ def test_one_forward_a_capture():
     [
         ([], "none given"),
         ([-1, 3], "-1 is negative"),
+        ([3.7, 5], "3.7 is not a whole number"),
         ([3, 3], "3 is repeated"),
         ([9, 3], "9 stands before 3"),
     ],

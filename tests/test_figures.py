@@ -83,7 +83,7 @@ def test_a_store_of_two_configurations_needs_one_named(tmp_path):
 def test_figure2_without_budget_eight_says_what_to_enumerate(tmp_path):
     store = write_toy_store(tmp_path / "store", toy_instances(documents=1, budgets=(4,)))
     figures(store, tmp_path / "out", "figure1,table8")
-    with pytest.raises(InputError, match="--budgets 8"):
+    with pytest.raises(InputError, match="--budgets 4,8"):
         figures(store, tmp_path / "out", "figure2")
 
 

@@ -255,7 +255,7 @@ def test_a_full_disk_is_one_line(llama, text, tmp_path, monkeypatch):
         free = 1000
 
     monkeypatch.setattr(stage.shutil, "disk_usage", lambda path: Full)
-    with pytest.raises(InputError, match="its disk has 0 MB free"):
+    with pytest.raises(InputError, match=r"its disk has 0\.0 MB free"):
         stage.plan(llama, text, out=tmp_path / "dump", **OPTIONS)
 
 

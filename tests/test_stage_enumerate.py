@@ -146,6 +146,15 @@ def test_a_shard_cut_short_is_named_and_written_anew(dump: Path, tmp_path: Path)
         assert_frame_equal(instances(tmp_path).drop("seconds", "host"), before.drop("seconds", "host"))
 
 
+def test_a_small_table_cut_short_is_written_anew(dump: Path, tmp_path: Path):
+    enumerate_all(stage.plan(dump, tmp_path, (4,)))
+    shard = next(tmp_path.glob("rows/**/*.parquet"))
+    before = open_store(tmp_path).rows.collect()
+    shard.write_bytes(b"")
+    stage.prepare(stage.plan(dump, tmp_path, (4,)))
+    assert_frame_equal(open_store(tmp_path).rows.collect(), before)
+
+
 def test_keys_that_are_no_numbers_are_refused(tmp_path: Path):
     dump = write_toy_dump(tmp_path / "dump", spoil="keys")
     with pytest.raises(InputError, match=r"document 0, layer 1: keys: not finite"):

@@ -112,10 +112,11 @@ def at_budget(frame: pl.DataFrame, budget: int) -> pl.DataFrame:
     """The rows of one budget, or `InputError` saying what to enumerate."""
     rows = frame.filter(pl.col("s") == budget)
     if rows.is_empty():
-        there = ", ".join(str(s) for s in frame["s"].unique().sort())
+        there = frame["s"].unique().sort().to_list()
+        wanted = ",".join(map(str, sorted([*there, budget])))
         raise InputError(
-            f"s: the store has no instances at s = {budget} (it has {there}); "
-            f"run `ceiling enumerate --budgets {budget}` on its dump"
+            f"s: the store has no instances at s = {budget} (it has {', '.join(map(str, there))}); "
+            f"run `ceiling enumerate --budgets {wanted}` into a new store"
         )
     return rows
 

@@ -16,8 +16,8 @@ arXiv 2608.25230, where the pool optimum is a tenth below the top-mass error."""
 
 FLOATS = ("e_top", "e_pool", "e_balance", "e_geometric", "e_leverage", "dropped_mass", "phi")
 RATIOS = ("kappa", "closable", "closable_balance", "recovered", "pi")
-WHERE = ("dump", "model", "document", "text_id", "layer", "head", "s")
-COLUMNS = (*WHERE, "degenerate", "status", *FLOATS, *RATIOS)
+WHERE = ("model", "text_id", "layer", "head", "position", "s")
+COLUMNS = (*WHERE, "dump", "config", "document", "degenerate", "status", *FLOATS, *RATIOS)
 """The columns of the instance table that the analysis reads."""
 
 
@@ -85,7 +85,8 @@ def groups(
     Raises
     ------
     InputError
-        Empty frame, missing column, or a number that is not finite (undefined must be null).
+        Empty frame, missing column, a number that is not finite (undefined must be null), or one
+        model under several configurations.
 
     Notes
     -----
@@ -106,7 +107,10 @@ def groups(
 
 
 def checked(instances: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
-    """The columns the analysis reads, sorted by model and budget, or `InputError`."""
+    """The columns the analysis reads, sorted by model and budget, or `InputError`.
+
+    A row of one text that several dumps of a model hold counts once.
+    """
     lazy = instances.lazy()
     if missing := [c for c in COLUMNS if c not in lazy.collect_schema().names()]:
         raise InputError(
@@ -119,7 +123,14 @@ def checked(instances: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
     for column in broken.columns:
         if broken[column][0]:
             raise InputError(f"instances: {column} holds a number that is not finite; undefined must be null")
-    return frame.sort("model", "s", maintain_order=True)
+    for model, configs in frame.group_by("model").agg(pl.col("config").unique().sort()).iter_rows():
+        if len(configs) > 1:
+            raise InputError(
+                f"instances: {model} was enumerated under configurations {', '.join(configs)}, whose pools "
+                "or engines differ; name one with --config, or keep them in separate stores"
+            )
+    repeated = pl.col("text_id").is_not_null() & ~pl.struct(WHERE).is_first_distinct()
+    return frame.filter(~repeated).sort("model", "s", maintain_order=True)
 
 
 def is_measured() -> pl.Expr:

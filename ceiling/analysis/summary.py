@@ -15,8 +15,9 @@ from ceiling.analysis.tables import counts
 from ceiling.problem import InputError
 
 LOWER_BOUND = (
-    "The pool optimum lies above the optimum over all subsets, so every closable share is a lower bound "
-    "of what any kept set could win."
+    "The pool optimum lies above the optimum over all subsets, so the closable share is a lower bound of "
+    "what any kept set could win, and the shares attained and of κ̂ within a bound are upper bounds; on "
+    "the instances with κ̂ > 1.11, which the pool itself selects, the closable share is neither."
 )
 """Shown wherever a closable share is shown."""
 
@@ -110,13 +111,13 @@ def _penalty(rows: pl.DataFrame, fits: pl.DataFrame, reference: pl.DataFrame) ->
     lines = [
         f"The penalty π̂ of forcing the weights (median): {median}.",
         f"The penalty π̂, 99th percentile: {tail}.",
-        "π̂ is below 1, which the true penalty never is, on this share of instances: "
-        + "; ".join(
-            f"{percent(row['below_one'])} at s = {row['s']}"
-            for row in rows.drop_nulls("below_one").iter_rows(named=True)
-        )
-        + ".",
     ]
+    below = [
+        f"{percent(row['below_one'])} at s = {row['s']}"
+        for row in rows.drop_nulls("below_one").iter_rows(named=True)
+    ]
+    if below:
+        lines.append(f"π̂ is below 1, which the true penalty never is, on this share: {'; '.join(below)}.")
     fit = fits.row(0, named=True)
     if fit["slope"] is not None:
         slope = _value(fit, "slope", number)

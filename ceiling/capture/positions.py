@@ -47,6 +47,9 @@ def sample_positions(tokens: int, rows: int, seed: int, document: int) -> tuple[
 
 def check_positions(positions: Sequence[int]) -> tuple[int, ...]:
     """Return the positions; InputError unless there are some, none negative, ascending without repeats."""
+    for p in positions:
+        if isinstance(p, bool) or int(p) != p:
+            raise InputError(f"positions: {p!r} is not a whole number")
     checked = tuple(int(p) for p in positions)
     if not checked:
         raise InputError("positions: none given; name at least one query position")

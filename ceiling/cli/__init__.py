@@ -65,7 +65,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _one_line(error: Exception) -> str:
     """The error in one line; usage errors know how to word themselves."""
-    message = error.format_message() if hasattr(error, "format_message") else str(error)
+    message = str(error)
+    if hasattr(error, "format_message"):
+        message = error.format_message()
+    elif isinstance(error, OSError) and error.strerror:
+        message = error.strerror  # without the number
     text = " ".join(message.split())
     if isinstance(error, InputError | OSError) or hasattr(error, "exit_code"):
         return text or type(error).__name__

@@ -47,8 +47,8 @@ def demo(
     for line in _found(out / "store", work.config):
         typer.echo(line)
     typer.echo(f"\nThe figures, each with its table, are in {out / 'figures'}; ask the store more with")
-    store = shlex.quote(str(out / "store"))
-    typer.echo(f'  ceiling query --store {store} "SELECT s, median(closable) FROM instances GROUP BY s"')
+    where = f"--store {shlex.quote(str(out / 'store'))} --config {work.config}"
+    typer.echo(f'  ceiling query {where} "SELECT s, median(closable) FROM instances GROUP BY s"')
     typer.echo(f"Done in {perf_counter() - start:.0f} s.")
 
 

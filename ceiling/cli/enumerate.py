@@ -55,6 +55,7 @@ def run(plan: "Plan") -> None:
 
     kept = len(plan.units) - len(plan.todo)
     if not plan.todo:
+        stage.prepare(plan)  # the small tables may be gone
         typer.echo(f"nothing to do: all {kept} shards exist in {plan.store}")
         return
     if kept:

@@ -33,7 +33,8 @@ def figures(
         except InputError as error:
             if only is not None or name == names[0]:  # the first needs no particular budget
                 raise
-            typer.echo(f"{name} is not drawn: {error}", err=True)
+            stale = f"; {name}.* in {out} is an earlier run's" if (out / f"{name}.png").exists() else ""
+            typer.echo(f"{name} is not drawn: {error}{stale}", err=True)
 
 
 def arguments(description: str | None, argv: Sequence[str] | None) -> argparse.Namespace:

@@ -1,5 +1,6 @@
 """The capture stage: a model and a text in, a dump out; planned and checked before anything runs."""
 
+import glob
 import os
 import shlex
 import shutil
@@ -149,8 +150,10 @@ def plan(
     )
     size = documents * len(chosen) * layer_bytes(config, tokens, rows, queries, models.DTYPES[dtype].itemsize)
     complete = same_dump(out, identity, layers=chosen, queries=queries)
-    if not complete and size > (free := shutil.disk_usage(_existing(out)).free):
-        raise InputError(f"out: {out} needs {size / 1e6:.0f} MB, its disk has {free / 1e6:.0f} MB free")
+    stopped = out.parent.glob(f"{glob.escape(f'.{out.name}.{identity.id}')}-*/*.safetensors")
+    missing = size - sum(file.stat().st_size for file in stopped)
+    if not complete and missing > (free := shutil.disk_usage(_existing(out)).free):
+        raise InputError(f"out: {out} needs {missing / 1e6:.1f} MB, its disk has {free / 1e6:.1f} MB free")
     return Plan(
         folder=folder,
         text=opened,

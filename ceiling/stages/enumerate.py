@@ -127,8 +127,10 @@ def plan(
     opened = open_dump(dump, verify)
     if Path(store).exists() and (not Path(store).is_dir() or (Path(store) / MANIFEST).exists()):
         raise InputError(f"store: {store} is a {'dump' if Path(store).is_dir() else 'file'}; name a folder")
+    longest = max(opened.manifest["tokens"]["lengths"])
+    visible = max(min(window or longest, longest) for window in opened.windows)
     for s, count in extras.items():
-        check_subsets(min(s + count, max(opened.manifest["tokens"]["lengths"])), s)
+        check_subsets(min(s + count, visible), s)
     shards = Shards(store, opened.id)
     config = config_id(configuration(extras))
     units = tuple(Unit(d, layer) for d in range(opened.n_documents) for layer in opened.layers)
@@ -161,14 +163,12 @@ def prepare(plan: Plan) -> None:
     dump = open_dump(plan.dump)
     shards = Shards(plan.store, dump.id)
     shards.open()
-    if not plan.todo:
-        return
     shards.write_config(configuration(plan.extras))
     for index in range(dump.n_documents):
         document = dump.document(index)
         for table, columns in (("documents", _document(dump, document)), ("rows", _rows(dump, document))):
             path = shards.path(table, index)
-            if not path.exists():
+            if not is_whole(path):
                 shards.write(table, path, columns)
 
 
