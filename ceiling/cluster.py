@@ -31,13 +31,11 @@ def run_batches(
     An exception of the task is raised here as itself; what finished before has been yielded.
     """
     remote = ray.remote(task)
-    waiting = iter(batches)
     running: dict[Any, Any] = {}
-    for batch in waiting:
+    for batch in batches:
         running[remote.remote(*shared, batch)] = batch
-        if len(running) < cpus * IN_FLIGHT_PER_CPU:
-            continue
-        yield _next_done(running)
+        if len(running) >= cpus * IN_FLIGHT_PER_CPU:
+            yield _next_done(running)
     while running:
         yield _next_done(running)
 

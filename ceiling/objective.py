@@ -158,7 +158,8 @@ def free_error(row: Row, kept: Iterable[int]) -> float:
     Returns
     -------
     float
-        In the units of the values, at most 1e-10 sigma above the true distance.
+        In the units of the values, at most 1e-10 sigma above the true distance, plus rounding of
+        about ``d eps D`` (below that unless a key lies thousands of sigma away).
 
     Raises
     ------

@@ -265,7 +265,6 @@ def test_the_gpu_check_runs_on_a_cpu_too():
     for kind in gpu_check.KINDS:
         found = gpu_check.measure(kind, tokens=640, device="cpu", dtype=torch.float32, scale=16)
         assert found["deviation"] < 1e-4
-        assert found["overhead"] > 0
 
 
 @pytest.mark.skipif(

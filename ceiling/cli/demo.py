@@ -23,8 +23,9 @@ def demo(
 ) -> None:
     """Measure the selection ceiling of smollm2-135m: capture, enumerate, figures, and what was found.
 
-    51,840 instances (8 documents x 30 layers x 9 heads x 6 rows x 4 budgets) take some minutes on two
-    cores. What an earlier run finished is not done again.
+    51,840 instances (8 documents x 30 layers x 9 heads x 6 rows x 4 budgets) take about a minute on two
+    cores, once half a minute more to fetch the model and compile. What an earlier run finished is not
+    done again.
     """
     from ceiling.stages import capture as capture_stage
     from ceiling.stages import enumerate as enumerate_stage

@@ -1,4 +1,4 @@
-"""Wolfe's min-norm point over an orthonormal basis, with the duality gap that certifies it.
+"""Wolfe's min-norm point over an orthonormal basis, with its duality gap.
 
 The corral's affine hull is ``P_0 + span(P_i - P_0)``. Its edges are orthonormalised one by one
 (Gram-Schmidt, twice), so that the nearest point ``x`` of the hull follows from the last one by a
@@ -22,8 +22,8 @@ def min_norm(
     """Upper and lower bound of the distance from the origin to ``conv(points)``.
 
     The upper bound is the norm of a point of the hull, the lower bound is ``min_j <x, v_j> / |x|``.
-    A gap up to `tolerance` certifies the answer; a wider one says that rounding stopped the
-    search, and the caller should use the slower definition.
+    Both carry rounding of about ``d eps`` times the largest point. A gap up to `tolerance` ends the
+    search; a wider one says that rounding stopped it, and the caller should use the slower definition.
     """
     k, d = points.shape
     columns = points.T.copy()

@@ -1,4 +1,4 @@
-"""All that is measured of one row: errors of six kept sets, free errors and statistics, per budget."""
+"""All that is measured of one row: errors of five kept sets, free errors and statistics, per budget."""
 
 from time import perf_counter
 from typing import Any
@@ -142,7 +142,7 @@ def _ratios(
 
 
 def _free_error(row: CentredRow, kept: np.ndarray) -> float | None:
-    """Free error of a kept set, certified to its tolerance; None where rounding forbids that."""
+    """Free error of a kept set to `FREE_TOLERANCE`; None where rounding keeps the gap above it."""
     points, tolerance = row.centred[kept], FREE_TOLERANCE * row.sigma
     upper, lower = hull.min_norm(points, tolerance)
     if upper - lower <= tolerance:

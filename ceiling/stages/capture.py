@@ -167,7 +167,7 @@ def plan(
         out=out,
         identity=identity,
         complete=complete,
-        bytes=size,
+        bytes=0 if complete else size,
         seconds=0.0
         if complete
         else forward_seconds(bare.get_decoder(), ids.size, device, models.DTYPES[dtype]),
