@@ -116,12 +116,14 @@ class Answer:
     kept : ndarray of int64, shape (s,)
         Kept positions, ascending.
     subsets : int
-        How many subsets the answer covers.
+        How many subsets were evaluated.
     ties : int
-        How many of them reach `error` within the tie tolerance, `kept` included.
+        How many sets reach `error` within the tie tolerance, `kept` included.
     status : Status
     swaps : int or None
         Swaps made, for answers found by swapping.
+    excluded : int
+        How many subsets were excluded by proof, not evaluated.
     """
 
     error: float
@@ -130,6 +132,7 @@ class Answer:
     ties: int
     status: Status
     swaps: int | None = None
+    excluded: int = 0
 
 
 def check_budget(s: int, *, field: str = "s") -> int:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import ceiling
 from ceiling import objective
-from ceiling.kernels import direct, gram, hull, subsets, swaps
+from ceiling.kernels import direct, gram, hull, lanes, subsets, swaps
 from tests import oracle
 from tests.strategies import Problem, grid_problems, wild_problems
 
@@ -41,13 +41,39 @@ def _marks(n: int, kept: tuple[int, ...]) -> np.ndarray:
     return marks
 
 
+def balanced(row: objective.CentredRow, kept: np.ndarray) -> tuple[float, float, int]:
+    """`swaps.balance` with every key in the pool."""
+    z = row.residuals
+    limits = (objective.TIE, objective.ZERO * row.sigma)
+    scratch = swaps.scratch_of(len(z), *z.shape)
+    return swaps.balance(z, row.masses, z @ z.T, np.arange(len(z)), *limits, kept, scratch)
+
+
+def minima(
+    rows: list[objective.CentredRow], s: int, taus: list[float]
+) -> list[tuple[float, int, list[bool]]]:
+    """`subsets.minima` with every key of equally long rows in the pool: error, ties and winner of each."""
+    residuals, masses = np.stack([row.residuals for row in rows]), np.stack([row.masses for row in rows])
+    n, m, _ = residuals.shape
+    gram, pools = residuals @ residuals.transpose(0, 2, 1), np.tile(np.arange(m), (n, 1))
+    errors, ties, best = np.zeros(n), np.zeros(n, dtype=np.int64), np.zeros((n, m), dtype=bool)
+    subsets.minima(
+        residuals, masses, gram, np.arange(n), pools, s,
+        np.array(taus), objective.TIE, objective.ZERO * np.array([row.sigma for row in rows]),
+        lanes.aligned(m, m), lanes.aligned(max(s, 1), m + 1), best, errors, ties,
+    )  # fmt: skip
+    return list(zip(errors.tolist(), ties.tolist(), best.tolist(), strict=True))
+
+
 @given(problems)
 def test_direct_error_of_every_kept_set(problem: Problem):
     row = objective.centre(problem.row)
     n, d = row.residuals.shape
+    everything = np.arange(n)
     for kept in combinations(range(n), min(problem.s, n - 1)):
         if kept:
-            error = direct.forced_error(row.residuals, row.masses, _marks(n, kept), np.empty(d))
+            marks = _marks(n, kept)
+            error = direct.forced_error(row.residuals, row.masses, everything, marks, np.empty(d))
             assert isclose(error, objective.forced_error_at(row, np.array(kept)), rel_tol=1e-13)
 
 
@@ -61,19 +87,60 @@ def test_sets_are_ordered_like_sorted_lists(size: int, data: st.DataObject):
 @given(wild_problems(), st.floats(1, 1e3))
 def test_the_optimum_does_not_depend_on_the_incumbent(problem: Problem, factor: float):
     row = objective.centre(problem.row)
-    n, d = row.residuals.shape
-    arguments = (row.residuals, row.masses, problem.s)
-    limits = (objective.TIE, objective.ZERO * row.sigma)
-    start = _marks(n, tuple(objective.largest(row.masses, problem.s).tolist()))
-    tau = direct.forced_error(row.residuals, row.masses, start, np.empty(d))
-    first, second = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
-    tight = subsets.minimum(*arguments, tau, *limits, first)
-    assert subsets.minimum(*arguments, tau * factor, *limits, second) == tight
-    assert first.tolist() == second.tolist()
-    reached, _ = swaps.balance(row.residuals, row.masses, *limits, start)
-    third = np.zeros(n, dtype=bool)
-    assert subsets.minimum(*arguments, reached, *limits, third) == tight
-    assert first.tolist() == third.tolist()
+    marks = _marks(len(row.masses), tuple(objective.largest(row.masses, problem.s).tolist()))
+    tau, reached, _ = balanced(row, marks)
+    (tight,) = minima([row], problem.s, [tau])
+    assert minima([row] * 3, problem.s, [tau * factor, reached, tight[0]]) == [tight] * 3
+
+
+@pytest.mark.parametrize("count", [1, 5, 16, 17, 40])
+def test_an_instance_is_alone_in_its_lane(count: int):
+    """Rows of very different scales beside each other, tied ones among them, batches full and not."""
+    rng = np.random.default_rng(count)
+    rows, taus = [], []
+    for i in range(count):
+        values = rng.integers(-2, 3, (12, 3)).astype(float) if i % 3 == 0 else rng.standard_normal((12, 3))
+        masses = np.full(12, 1 / 12) if i % 3 == 0 else rng.dirichlet(np.full(12, 0.3)) + 1e-9
+        rows.append(objective.centre(ceiling.Row(masses / masses.sum(), values * 10.0 ** (7 * (i % 5) - 14))))
+        taus.append(balanced(rows[-1], _marks(12, tuple(range(5))))[1])
+    together = minima(rows, 5, taus)
+    assert together == [minima([row], 5, [tau])[0] for row, tau in zip(rows, taus, strict=True)]
+    assert len({ties for _, ties, _ in together}) > 1 or count == 1
+
+
+@pytest.mark.parametrize(("m", "s"), [(9, 3), (9, 6), (12, 4), (13, 11), (8, 1), (8, 7)])
+def test_a_set_at_the_incumbent_is_never_screened_out(m: int, s: int):
+    """The edge of the proof: the incumbent is the optimum itself, so its form is 0 but for rounding."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        spread = 10.0 ** rng.uniform(-6, 0, (m, 1))  # sums of large vectors that nearly cancel, too
+        values = np.concatenate([rng.standard_normal((m // 2, 2)), -rng.standard_normal((m - m // 2, 2))])
+        row = objective.centre(ceiling.Row(rng.dirichlet(np.ones(m)), 1e3 + values * spread))
+        errors = [
+            direct.forced_error(row.residuals, row.masses, np.arange(m), _marks(m, kept), np.empty(2))
+            for kept in combinations(range(m), s)
+        ]
+        ((error, _, _),) = minima([row], s, [min(errors)])
+        assert error == min(errors)
+
+
+@given(st.lists(st.integers(-(2**31), 2**31 - 1), min_size=48, max_size=48))
+def test_lanes_compute_what_numpy_computes(numbers: list[int]):
+    array = np.array(numbers, dtype=np.int32).reshape(3, 16)
+    out = lanes.aligned(3)
+    bits = _each_operation(array, out)
+    assert out[0].tolist() == (array[0] + array[1]).tolist()
+    assert out[1].tolist() == np.minimum(array[1], array[2]).tolist()
+    assert [bits >> lane & 1 for lane in range(16)] == (array[0] <= array[2]).astype(int).tolist()
+    assert out.ctypes.data % 64 == 0
+
+
+@numba.njit
+def _each_operation(array: np.ndarray, out: np.ndarray) -> int:
+    a, b, c = lanes.load(array, 0), lanes.load(array, 1), lanes.load(array, 2)
+    lanes.store(out, 0, lanes.add(a, b))
+    lanes.store(out, 1, lanes.minimum(b, c))
+    return lanes.not_above(a, c)
 
 
 @given(problems)
@@ -89,33 +156,31 @@ def test_the_hull_distance_lies_between_its_bounds(problem: Problem):
 def test_inner_products():
     rng = np.random.default_rng(0)
     columns, x = rng.standard_normal((5, 9)), rng.standard_normal(5)
-    assert np.allclose(gram.gram(columns), columns.T @ columns, rtol=1e-13, atol=1e-14)
     assert np.allclose(gram.products(columns, x), columns.T @ x, rtol=1e-13, atol=1e-14)
 
 
 EVERY_SUBSET = """
 import itertools
 import numpy as np
-from ceiling.kernels import subsets
+from ceiling.kernels import lanes, subsets
 
 seen = []
-forms = subsets._forms
-subsets._forms = lambda *a: (*forms(*a)[:2], np.inf)  # let everything through
-subsets._decide = lambda z, p, chosen, *_: seen.append(tuple(sorted(chosen.tolist())))
-for tabled in (1, 2, 5, 16, 64, 2**14):  # the tail is as long as its table allows
-    subsets.TABLED = tabled
-    for m in range(1, 10):
-        z, p = np.random.default_rng(m).standard_normal((m, 2)), np.full(m, 1 / m)
-        for s in range(1, m + 1):
-            seen.clear()
-            subsets._scan(z, p, s, 1.0, 1e-12, -1.0, np.zeros(m, dtype=bool), np.zeros(3))
-            wanted = itertools.combinations(range(m), min(s, m - s))
-            assert sorted(seen) == list(wanted), (tabled, m, s)
+subsets.slack = lambda *_: np.inf  # let everything through
+subsets.decide = lambda z, p, pool, kept, *_: seen.append(tuple(np.flatnonzero(kept).tolist()))
+for m in range(1, 10):
+    z, p = np.random.default_rng(m).standard_normal((1, m, 2)), np.full((1, m), 1 / m)
+    gram, row, pool = z @ z.transpose(0, 2, 1), np.arange(1), np.arange(m)[None]
+    for s in range(1, m + 1):
+        seen.clear()
+        scratch = lanes.aligned(m, m), lanes.aligned(max(min(s, m - s), 1), m + 1)
+        out = np.zeros((1, m), dtype=bool), np.zeros((1, 3))
+        subsets._scan(z, p, gram, row, pool, s, np.ones(1), np.zeros(1), 1e-12, True, 0, 1, *scratch, *out)
+        assert sorted(seen) == list(itertools.combinations(range(m), s)), (m, s)
 """
 
 
-def test_every_subset_is_visited_once_wherever_head_and_tail_meet():
-    """A scan once went round the tail from its far end where all keys came from the head."""
+def test_every_subset_is_visited_once():
+    """A scan once went round the tail of a pool from its far end."""
     off = os.environ | {"NUMBA_DISABLE_JIT": "1"}
     subprocess.run([sys.executable, "-c", EVERY_SUBSET], env=off, check=True)
 

@@ -72,7 +72,7 @@ def toy_instances(
         **{"free_top": 0.8 * e_top, "free_pool": 0.8 * e_pool, "ef_fw": ef},
         **{"dropped_mass": mass, "phi": e_top * (1 - mass), "radius": 3 * sigma, "sigma": sigma},
         **ratios,
-        **{"pool_size": s + extra, "subsets": 1000 * s, "swaps": 1, "ties": 1},
+        **{"pool_size": s + extra, "subsets": 1000 * s, "excluded": 0, "swaps": 1, "ties": 1},
         **{"degenerate": degenerate, "status": status},
         **{"kept_top": kept, "kept_pool": kept, "kept_balance": kept},
         **{"text_id": None, "engine": "toy", "host": "toy", "seconds": 1e-3},

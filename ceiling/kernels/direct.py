@@ -6,23 +6,50 @@ import numpy as np
 
 @numba.njit(cache=True, nogil=True)
 def forced_error(
-    residuals: np.ndarray,  # float64 [m, d]
-    masses: np.ndarray,  # float64 [m]
-    kept: np.ndarray,  # bool [m]
+    residuals: np.ndarray,  # float64 [u, d]
+    masses: np.ndarray,  # float64 [u]
+    pool: np.ndarray,  # int64 [m], ascending indices of keys
+    kept: np.ndarray,  # bool [m], which of them are kept
     g: np.ndarray,  # float64 [d], scratch
 ) -> float:
     """``|sum_A z_j| / p(A)``, summed over ascending positions."""
     g[:] = 0.0
     mass = 0.0
-    for j in range(len(masses)):
-        if kept[j]:
-            mass += masses[j]
+    for i in range(len(pool)):
+        if kept[i]:
+            mass += masses[pool[i]]
+            z = residuals[pool[i]]
             for c in range(len(g)):
-                g[c] += residuals[j, c]
+                g[c] += z[c]
     square = 0.0
     for c in range(len(g)):
         square += g[c] * g[c]
     return np.sqrt(square) / mass
+
+
+@numba.njit(cache=True, nogil=True)
+def decide(
+    residuals: np.ndarray,  # float64 [u, d]
+    masses: np.ndarray,  # float64 [u]
+    pool: np.ndarray,  # int64 [m]
+    kept: np.ndarray,  # bool [m], the set to decide on
+    limit: float,  # < 0: find the two smallest errors; else: count errors <= limit
+    g: np.ndarray,  # float64 [d], scratch
+    best: np.ndarray,  # bool [m], out: the smallest error's set; the smallest set of those counted
+    found: np.ndarray,  # float64 [3], out: smallest and second smallest error, count
+) -> None:
+    """Compare one set's direct error with the best so far, or count it."""
+    error = forced_error(residuals, masses, pool, kept, g)
+    if limit < 0:
+        if error < found[0]:
+            found[1], found[0] = found[0], error
+            best[:] = kept
+        elif error < found[1]:
+            found[1] = error
+    elif error <= limit:
+        if found[2] == 0 or precedes(kept, best):
+            best[:] = kept
+        found[2] += 1
 
 
 @numba.njit(cache=True, nogil=True)

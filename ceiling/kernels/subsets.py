@@ -1,258 +1,311 @@
-"""Exhaustive minimum of the forced error over all size-s subsets of a pool, by one add a subset.
+"""Exhaustive minimum of the forced error over all size-s subsets of a pool, sixteen instances at once.
 
-The screen.  With an incumbent error ``tau``, a set ``A`` beats it iff
+The search visits every subset of the smaller of the kept and the dropped set as a path of a tree:
+choosing key ``c`` adds the row ``2 H_c`` to what every later key would add (`ceiling.kernels.forms`).
+The last two levels are one double loop of an addition and a minimum a subset,
 
-    |g_A|^2 - tau^2 p(A)^2  =  x^T (Z Z^T - tau^2 p p^T) x  <  0,     x the indicator of A,
+    form + min_j (t_j + min_(i < j) (t_i + 2 H_ij)),
 
-a quadratic form with one fixed matrix ``H``. The smaller of the kept and the dropped set is
-enumerated (the other follows from the pool's total): ``k`` keys, some from the head of the pool and
-the other ``r`` from its tail. A tree over the head keeps the form of the chosen ones and, for every
-key ``j``, what it would add, ``t_j``. The tail's subsets ``B`` then cost
+and all of it runs on vectors of sixteen int32 numbers, one instance a lane (`ceiling.kernels.lanes`),
+so that no step depends on the length of a loop. A node whose minimum is not above the bound of its
+lane is walked again, and whoever passes is decided by the direct float64 sum.
 
-    form + sum_B t_j + w_B,      w_B = sum of 2 H_ij over the pairs of B,
-
-with ``w_B`` tabled once for all heads. In colexicographic order the subsets of size ``r`` whose
-largest key is ``j`` are the first ``C(j, r - 1)`` of size ``r - 1``, each with ``j`` added: sums
-over them grow by contiguous, vectorised loops, and the last size is compared without being stored.
-
-The proof.  Let ``R`` be the sum of ``|z_j|`` and ``P`` that of ``p_j`` over the pool. The terms that
-enter the form of one subset (the pool's total counted as one more vector) have absolute sum at
-most ``4 (R^2 + tau^2 P^2)``. Each carries at most ``d + 2 m`` roundings of its dot product and of the
-totals, and at most ``3 k + 8 <= (k + 4)^2`` of the additions; the square of the direct sum strays
-less. So a set whose direct error is at most ``tau (1 + TIE)`` has a computed form below
-``slack = 16 (d + 2 m + (k + 4)^2) eps (R^2 + tau^2 P^2) + 4 TIE tau^2 P^2``, a factor of four to
-spare, and is not screened out, for any d and any pool (`ceiling.problem.Row` keeps squares away
-from under- and overflow). Whoever passes is decided by the direct float64 sum, so the answer is the
-direct sum's minimum whatever the screen let through.
+Proof that int32 is enough.  Let ``T = R^2 + tau^2 P^2`` as in `forms`. Every number the search forms
+is a difference of two of the set's partial forms, ``|g|^2 - tau^2 p^2`` with ``|g| <= R`` and
+``p <= P``; completing squares, ``|z_i|^2 + 2 |z_i| |g_C| <= (|z_i| + |g_C|)^2 <= R^2``, and the same with the
+pool's total less the dropped keys for ``g_C``; so each is at most ``T`` in size. Scaled by ``2^30 / T``
+and rounded to whole numbers, sums stay below 2^31, are exact, and a subset's form adds ``k`` entries
+``t``, ``k (k - 1) / 2`` entries ``2 H`` and the start, each rounded by at most a half. A set that `forms`
+lets through up to ``slack`` therefore has a scaled form of at most
+``slack 2^30 / T + (k (k + 1) / 2 + 1) / 2``, which rounded up is its lane's bound. In error this
+resolves about 2^-15 of ``R / p(A)``.
 """
 
 import numba
 import numpy as np
 
-from ceiling.kernels.direct import forced_error, precedes
-from ceiling.kernels.gram import dot, gram, products
+from ceiling.kernels.direct import decide
+from ceiling.kernels.forms import forms, slack
+from ceiling.kernels.lanes import LANES, add, load, minimum, not_above, store
+from ceiling.kernels.swaps import balance, scratch_of
 
-EPSILON = float(np.finfo(np.float64).eps)
-"""Relative: spacing of float64."""
+TIGHTEN = 0.999
+"""An instance is screened anew with the error of a set that is at least this much better than its incumbent:
+a new form costs about as much as ten decisions, and far incumbents let thousands of sets through."""
 
-TABLED = 2**14
-"""Subsets of the tail that are tabled at most: two tables of 128 KiB, so that both stay in cache."""
+SCALE = 2.0**30
+"""Whole numbers the largest possible form is mapped to: a power of two below the range of int32."""
 
 
 @numba.njit(cache=True, nogil=True)
-def minimum(
-    residuals: np.ndarray,  # float64 [m, d], pool in ascending positions
-    masses: np.ndarray,  # float64 [m]
+def minima(
+    residuals: np.ndarray,  # float64 [rows, u, d]
+    masses: np.ndarray,  # float64 [rows, u]
+    gram: np.ndarray,  # float64 [rows, u, u], inner products of the residuals
+    rows: np.ndarray,  # int64 [n], the row of each instance
+    pools: np.ndarray,  # int64 [n, m], ascending indices
     s: int,
-    tau: float,  # error of a size-s set of this pool
+    taus: np.ndarray,  # float64 [n], error of a size-s set of each pool
     tie: float,  # relative tolerance of ties
-    zero: float,  # errors up to this are zero
-    best: np.ndarray,  # bool [m], out: the winner
-) -> tuple[float, int]:
-    """Write the winning set into `best`; return its error and the number of tied sets.
+    zeros: np.ndarray,  # float64 [n], errors up to this are zero
+    twice: np.ndarray,  # int32 [m, m, LANES], scratch; of any shape where k = min(s, m - s) < 2
+    levels: np.ndarray,  # int32 [k, m + 1, LANES], scratch, likewise
+    best: np.ndarray,  # bool [n, m], out: the winners
+    errors: np.ndarray,  # float64 [n], out: their errors
+    ties: np.ndarray,  # int64 [n], out: how many sets tie, the winner included
+) -> None:
+    """Minimum of every instance.
 
     The winner is the lexicographically smallest of all sets within the tie tolerance of the
     minimum. A first pass finds the two smallest errors; only where they tie, a second counts.
     """
-    found = np.zeros(3)  # smallest and second smallest error, count
-    found[0], found[1] = np.inf, np.inf
-    _scan(residuals, masses, s, max(tau, zero), tie, -1.0, best, found)
-    limit = max(found[0] * (1 + tie), zero)
-    if found[1] > limit:
-        return found[0], 1
-    _scan(residuals, masses, s, limit, tie, limit, best, found)
-    return forced_error(residuals, masses, best, np.empty(residuals.shape[1])), int(found[2])
+    n = len(taus)
+    found, limits = np.full((n, 3), np.inf), np.maximum(taus, zeros)
+    common = residuals, masses, gram, rows, pools, s, limits, zeros, tie
+    _scan(*common, False, 0, n, twice, levels, best, found)
+    for i in range(n):
+        errors[i], ties[i] = found[i, 0], 1
+        limits[i] = max(found[i, 0] * (1 + tie), zeros[i])
+        if found[i, 1] <= limits[i]:
+            found[i, 2] = 0.0
+            _scan(*common, True, i, i + 1, twice, levels, best, found)
+            errors[i], ties[i] = found[i, 0], int(found[i, 2])
 
 
 @numba.njit(cache=True, nogil=True)
 def _scan(
-    residuals: np.ndarray,  # float64 [m, d]
-    masses: np.ndarray,  # float64 [m]
+    residuals: np.ndarray,  # float64 [rows, u, d]
+    masses: np.ndarray,  # float64 [rows, u]
+    gram: np.ndarray,  # float64 [rows, u, u]
+    rows: np.ndarray,  # int64 [n]
+    pools: np.ndarray,  # int64 [n, m]
+    s: int,
+    taus: np.ndarray,  # float64 [n]
+    zeros: np.ndarray,  # float64 [n]
+    tie: float,
+    counting: bool,  # errors <= tau, or find the two smallest
+    begin: int,
+    end: int,
+    twice: np.ndarray,  # int32 [m, m, LANES], scratch
+    levels: np.ndarray,  # int32 [k, m + 1, LANES], scratch
+    best: np.ndarray,  # bool [n, m], out
+    found: np.ndarray,  # float64 [n, 3], out
+) -> None:
+    """Visit every subset of the instances ``begin .. end - 1``, LANES instances at a time."""
+    m, d = pools.shape[1], residuals.shape[2]
+    if min(s, m - s) < 2:
+        for i in range(begin, end):
+            limit = taus[i] if counting else -1.0
+            _decide_all(residuals[rows[i]], masses[rows[i]], pools[i], s, limit, best[i], found[i])
+        return
+    bounds = np.empty((1, LANES), dtype=np.int32)
+    exact, start = np.empty((m, m)), np.empty(m + 1)
+    for first in range(begin, end, LANES):
+        bounds[:] = -(2**31)  # a lane without an instance is below no bound
+        count = min(LANES, end - first)
+        for lane in range(count):
+            i = first + lane
+            row = rows[i]
+            _fill(
+                gram[row], masses[row], pools[i], s, taus[i], tie, d, lane, exact, start,
+                twice, levels, bounds,
+            )  # fmt: skip
+        _walk(
+            residuals, masses, gram, rows, pools, s, taus, zeros, tie, counting, first, count,
+            twice, levels, bounds, best, found,
+        )  # fmt: skip
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill(
+    gram: np.ndarray,  # float64 [u, u]
+    masses: np.ndarray,  # float64 [u]
+    pool: np.ndarray,  # int64 [m]
     s: int,
     tau: float,
     tie: float,
-    limit: float,  # < 0: find the two smallest errors; else: count errors <= limit
-    best: np.ndarray,  # bool [m], out
-    found: np.ndarray,  # float64 [3], out
+    d: int,
+    lane: int,
+    exact: np.ndarray,  # float64 [m, m], scratch
+    start: np.ndarray,  # float64 [m + 1], scratch
+    twice: np.ndarray,  # int32 [m, m, LANES], out
+    levels: np.ndarray,  # int32 [k, m + 1, LANES], out: the first
+    bounds: np.ndarray,  # int32 [1, LANES], out
 ) -> None:
-    """Visit every subset, deciding directly on those the screen lets through."""
-    m, d = residuals.shape
-    dropping = m - s < s
-    k = m - s if dropping else s
-    twice, start, slack = _forms(residuals, masses, k, s, tau, tie)
-    choose, first = _tail(m, k)
-    tail = len(choose) - 1
-    head = m - tail
-    sums = np.zeros(first[-1])
-    pairs = _pairs(twice[head:, head:], choose, first, sums)
-    kept, g = np.empty(m, dtype=np.bool_), np.empty(d)
-    chosen, cursor = np.empty(k, dtype=np.int64), np.zeros(k + 1, dtype=np.int64)
-    cursor[0] = -1
-    levels = np.empty((k + 1, m + 1))  # levels[depth, j] is t_j, levels[depth, m] the form
-    levels[0] = start
-    depth, fresh = 0, True
+    """Write the scaled form of one instance, and its bound, into its lane."""
+    m = len(pool)
+    k = min(s, m - s)
+    terms, spread = forms(gram, masses, pool, s, tau, exact, start)
+    scale = SCALE / terms if terms > 0 else 0.0
+    for j in range(m + 1):
+        levels[0, j, lane] = int(np.rint(start[j] * scale))
+    for i in range(m):
+        for j in range(i):
+            twice[i, j, lane] = twice[j, i, lane] = int(np.rint(exact[i, j] * scale))
+    bound = slack(d, m, k, terms, spread, tie) * scale + 0.25 * k * (k + 1) + 0.5
+    bounds[0, lane] = int(min(np.ceil(bound), 2.0**31 - 1))
+
+
+@numba.njit(cache=True, nogil=True)
+def _walk(
+    residuals: np.ndarray,  # float64 [rows, u, d]
+    masses: np.ndarray,  # float64 [rows, u]
+    gram: np.ndarray,  # float64 [rows, u, u]
+    rows: np.ndarray,  # int64 [n]
+    pools: np.ndarray,  # int64 [n, m]
+    s: int,
+    taus: np.ndarray,  # float64 [n], lowered as better sets are found
+    zeros: np.ndarray,  # float64 [n]
+    tie: float,
+    counting: bool,
+    base: int,  # the instance of the first lane
+    count: int,  # lanes with an instance
+    twice: np.ndarray,  # int32 [m, m, LANES]
+    levels: np.ndarray,  # int32 [k, m + 1, LANES]; the first is given
+    bounds: np.ndarray,  # int32 [1, LANES]
+    best: np.ndarray,  # bool [n, m], out
+    found: np.ndarray,  # float64 [n, 3], out
+) -> None:
+    """The tree over all but the last two choices; its leaves are nodes of pairs."""
+    m, d = pools.shape[1], residuals.shape[2]
+    k = min(s, m - s)
+    kept, g, scratch = np.empty(m, dtype=np.bool_), np.empty(d), scratch_of(m, masses.shape[1], d)
+    exact, start = np.empty((m, m)), np.empty(m + 1)
+    chosen, depth, first = np.zeros(k, dtype=np.int64), 0, 0
+    chosen[0] = -1
     while depth >= 0:
-        r, t = k - depth, levels[depth]
-        if fresh and r <= tail:
-            chosen[:depth] = cursor[:depth]
-            bound = slack - t[m]
-            if r > 0:
-                _grow(t[head:], tail, r - 1, choose, first, sums)
-            elif bound >= 0:
-                _decide(residuals, masses, chosen, dropping, limit, kept, g, best, found)
-            at = first[r]
-            for j in range(max(r - 1, 0), tail if r > 0 else 0):
-                # The head's choices, key j of the tail, and every r - 1 keys of the tail below j.
-                n, below = choose[j, r - 1], bound - t[head + j]
-                a, b = sums[first[r - 1] : first[r]], pairs[at : at + n]
-                hits = 0
-                for i in range(n):  # a comparison summed as an integer: this loop vectorises
-                    hits += a[i] + b[i] <= below
-                for i in range(n if hits > 0 else 0):
-                    if a[i] + b[i] <= below:
-                        chosen[depth] = head + j
-                        _unrank(i, j, choose, head, chosen[depth + 1 :])
-                        _decide(residuals, masses, chosen, dropping, limit, kept, g, best, found)
-                at += n
-        i = cursor[depth] + 1
-        if r == 0 or i >= head or head - i + tail < r:
-            depth, fresh = depth - 1, False
+        if depth == k - 2:
+            lanes = _pairs(levels, depth * (m + 1), twice, first, m, bounds)
+            if lanes != 0:
+                _decide_pairs(
+                    residuals, masses, rows, pools, s, taus, counting, base, count, levels, depth * (m + 1),
+                    twice, bounds, chosen[:depth], first, kept, g, best, found,
+                )  # fmt: skip
+            for lane in range(count if lanes != 0 and not counting else 0):
+                i = base + lane
+                if lanes >> lane & 1 and max(found[i, 0], zeros[i]) < taus[i] * TIGHTEN:
+                    row = rows[i]
+                    kept[:] = best[i]
+                    _, reached, _ = balance(
+                        residuals[row], masses[row], gram[row], pools[i], tie, zeros[i], kept, scratch
+                    )
+                    taus[i] = max(reached, zeros[i])
+                    _fill(
+                        gram[row], masses[row], pools[i], s, taus[i], tie, d, lane, exact, start,
+                        twice, levels, bounds,
+                    )  # fmt: skip
+                    _replay(levels[:, :, lane], twice[:, :, lane], chosen[:depth])
+            depth -= 1
             continue
-        deeper, row = levels[depth + 1], twice[i]
-        for j in range(i + 1, m):
-            deeper[j] = t[j] + row[j]
-        deeper[m] = t[m] + t[i]
-        cursor[depth] = cursor[depth + 1] = i
-        depth, fresh = depth + 1, True
+        c = chosen[depth] + 1
+        if m - c < k - depth:
+            depth -= 1
+            continue
+        chosen[depth] = chosen[depth + 1] = c
+        _choose(levels, depth * (m + 1), twice, c, m)
+        depth, first = depth + 1, c + 1
 
 
 @numba.njit(cache=True, nogil=True)
-def _tail(m: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Binomials ``C(n, q)`` [tail + 1, k + 1] and where the subsets of each size start [k + 2].
-
-    The tail is as long as the tables allow.
-    """
-    choose, first = np.zeros((m + 1, k + 1), dtype=np.int64), np.zeros(k + 2, dtype=np.int64)
-    choose[0, 0], tail, total = 1, -1, 1
-    while total <= TABLED and tail < m:
-        tail += 1
-        for q in range(k + 1):
-            first[q + 1] = first[q] + choose[tail, q]
-        if tail < m:
-            choose[tail + 1, 0], total = 1, 1
-            for q in range(1, k + 1):
-                choose[tail + 1, q] = choose[tail, q - 1] + choose[tail, q]
-                total += choose[tail + 1, q]
-    return choose[: tail + 1], first
+def _replay(levels: np.ndarray, twice: np.ndarray, chosen: np.ndarray) -> None:
+    """Make the choices so far again in one lane, int32 [k, m + 1] and [m, m], strided."""
+    m = len(twice)
+    for depth in range(len(chosen)):
+        c = chosen[depth]
+        for j in range(c + 1, m):
+            levels[depth + 1, j] = levels[depth, j] + twice[c, j]
+        levels[depth + 1, m] = levels[depth, m] + levels[depth, c]
 
 
 @numba.njit(cache=True, nogil=True)
-def _grow(
-    t: np.ndarray,  # float64 [>= n]
-    n: int,
-    size: int,
-    choose: np.ndarray,  # int64 [tail + 1, k + 1]
-    first: np.ndarray,  # int64 [k + 2]
-    sums: np.ndarray,  # float64 [tabled], in and out; sums[0], of the empty set, is 0
-) -> None:
-    """Sums of `t` over the subsets of the first `n` tail keys, for every size up to `size`."""
-    for r in range(1, size + 1):
-        below, at = sums[first[r - 1] : first[r]], first[r]
-        for j in range(r - 1, n):
-            here = sums[at : at + choose[j, r - 1]]
-            for i in range(len(here)):
-                here[i] = below[i] + t[j]
-            at += len(here)
+def _choose(levels: np.ndarray, at: int, twice: np.ndarray, c: int, m: int) -> None:
+    """From the level at `at`, write the next one: key `c` chosen, later keys to go."""
+    row, deeper = c * m, at + m + 1
+    for j in range(c + 1, m):
+        store(levels, deeper + j, add(load(levels, at + j), load(twice, row + j)))
+    store(levels, deeper + m, add(load(levels, at + m), load(levels, at + c)))
 
 
 @numba.njit(cache=True, nogil=True)
-def _pairs(
-    twice: np.ndarray,  # float64 [tail, tail], 2 H among the tail's keys
-    choose: np.ndarray,  # int64 [tail + 1, k + 1]
-    first: np.ndarray,  # int64 [k + 2]
-    sums: np.ndarray,  # float64 [tabled], scratch
-) -> np.ndarray:
-    """``w_B``, float64 [tabled]: sum of ``2 H_ij`` over the pairs of every tail subset."""
-    k = len(first) - 2
-    pairs = np.zeros(len(sums))
-    for j in range(len(twice)):
-        _grow(twice[j], j, min(j, k - 1), choose, first, sums)
-        for r in range(1, min(j + 1, k) + 1):
-            below, at = first[r - 1], first[r] + choose[j, r]
-            for i in range(choose[j, r - 1]):
-                pairs[at + i] = pairs[below + i] + sums[below + i]
-    return pairs
+def _pairs(levels: np.ndarray, at: int, twice: np.ndarray, first: int, m: int, bounds: np.ndarray) -> int:
+    """Lanes (bits) in which some pair of keys from `first` on brings the form down to the bound."""
+    lowest = add(
+        add(load(levels, at + first), load(levels, at + first + 1)), load(twice, (first + 1) * m + first)
+    )
+    for j in range(first + 2, m):
+        row = j * m
+        below = add(load(levels, at + first), load(twice, row + first))
+        for i in range(first + 1, j):
+            below = minimum(below, add(load(levels, at + i), load(twice, row + i)))
+        lowest = minimum(lowest, add(below, load(levels, at + j)))
+    return not_above(add(lowest, load(levels, at + m)), load(bounds, 0))
 
 
 @numba.njit(cache=True, nogil=True)
-def _unrank(rank: int, n: int, choose: np.ndarray, head: int, out: np.ndarray) -> None:
-    """Write the subset of `rank` among those of size ``len(out)`` of the first `n` tail keys."""
-    for q in range(len(out), 0, -1):
-        n -= 1
-        while choose[n, q] > rank:
-            n -= 1
-        out[len(out) - q] = head + n
-        rank -= choose[n, q]
-
-
-@numba.njit(cache=True, nogil=True)
-def _decide(
-    residuals: np.ndarray,  # float64 [m, d]
-    masses: np.ndarray,  # float64 [m]
-    chosen: np.ndarray,  # int64 [k], kept or dropped indices
-    dropping: bool,
-    limit: float,
+def _decide_pairs(
+    residuals: np.ndarray,  # float64 [rows, u, d]
+    masses: np.ndarray,  # float64 [rows, u]
+    rows: np.ndarray,  # int64 [n]
+    pools: np.ndarray,  # int64 [n, m]
+    s: int,
+    taus: np.ndarray,  # float64 [n]
+    counting: bool,
+    base: int,
+    count: int,
+    levels: np.ndarray,  # int32 [k, m + 1, LANES]
+    at: int,  # where the node's level starts
+    twice: np.ndarray,  # int32 [m, m, LANES]
+    bounds: np.ndarray,  # int32 [1, LANES]
+    chosen: np.ndarray,  # int64 [k - 2]
+    first: int,
     kept: np.ndarray,  # bool [m], scratch
     g: np.ndarray,  # float64 [d], scratch
-    best: np.ndarray,  # bool [m], out
-    found: np.ndarray,  # float64 [3], out
+    best: np.ndarray,  # bool [n, m], out
+    found: np.ndarray,  # float64 [n, 3], out
 ) -> None:
-    """Compare one set's direct error with the best so far, or count it (limit >= 0)."""
-    kept[:] = dropping
-    for i in chosen:
-        kept[i] = not dropping
-    error = forced_error(residuals, masses, kept, g)
-    if limit < 0:
-        if error < found[0]:
-            found[1], found[0] = found[0], error
-            best[:] = kept
-        elif error < found[1]:
-            found[1] = error
-    elif error <= limit:
-        if found[2] == 0 or precedes(kept, best):
-            best[:] = kept
-        found[2] += 1
+    """Decide on every set of one node that passes: the chosen keys and a pair from `first` on."""
+    m = len(kept)
+    dropping = m - s < s
+    for j in range(first + 1, m):
+        form = add(load(levels, at + m), load(levels, at + j))
+        for i in range(first, j):
+            lanes = not_above(add(add(form, load(levels, at + i)), load(twice, j * m + i)), load(bounds, 0))
+            for lane in range(count if lanes != 0 else 0):
+                if lanes >> lane & 1:
+                    kept[:] = dropping
+                    kept[i] = kept[j] = not dropping
+                    for c in chosen:
+                        kept[c] = not dropping
+                    at_hand = base + lane
+                    row, limit = rows[at_hand], taus[at_hand] if counting else -1.0
+                    decide(
+                        residuals[row],
+                        masses[row],
+                        pools[at_hand],
+                        kept,
+                        limit,
+                        g,
+                        best[at_hand],
+                        found[at_hand],
+                    )
 
 
 @numba.njit(cache=True, nogil=True)
-def _forms(
-    residuals: np.ndarray,  # float64 [m, d]
-    masses: np.ndarray,  # float64 [m]
-    k: int,
+def _decide_all(
+    residuals: np.ndarray,  # float64 [u, d]
+    masses: np.ndarray,  # float64 [u]
+    pool: np.ndarray,  # int64 [m]
     s: int,
-    tau: float,
-    tie: float,
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """``2 H`` [m, m]; before any choice, every ``t_j`` and the form itself [m + 1]; the slack."""
-    m, d = residuals.shape
-    dropping = k != s
-    columns = residuals.T.copy()
-    dots, square = gram(columns), tau * tau
-    reach, weight = 0.0, 0.0
-    for i in range(m):
-        reach += np.sqrt(dots[i, i])
-        weight += masses[i]
-    base, mass, sign = np.zeros(d), 0.0, 1.0
-    if dropping:
-        base, mass, sign = products(residuals, np.ones(m)), weight, -1.0
-    cross = products(columns, base)
-    twice, start = np.empty((m, m)), np.empty(m + 1)
-    for i in range(m):
-        for j in range(m):
-            twice[i, j] = 2.0 * (dots[i, j] - square * masses[i] * masses[j])
-        start[i] = 2.0 * sign * (cross[i] - square * mass * masses[i]) + 0.5 * twice[i, i]
-    start[m] = dot(base, base) - square * mass * mass
-
-    terms = reach * reach + square * weight * weight
-    slack = 16.0 * (d + 2 * m + (k + 4) ** 2) * EPSILON * terms + 4.0 * tie * square * weight * weight
-    return twice, start, slack
+    limit: float,
+    best: np.ndarray,  # bool [m], out
+    found: np.ndarray,  # float64 [3], out
+) -> None:
+    """Decide on every set where at most one key is chosen: there is nothing to screen."""
+    m, g = len(pool), np.empty(residuals.shape[1])
+    kept = np.full(m, m - s < s)
+    if m == s:
+        decide(residuals, masses, pool, kept, limit, g, best, found)
+    for j in range(m if m > s else 0):
+        kept[j] = not kept[j]
+        decide(residuals, masses, pool, kept, limit, g, best, found)
+        kept[j] = not kept[j]

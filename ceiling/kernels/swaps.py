@@ -1,103 +1,147 @@
-"""Balancing: from a start set, repeat the one swap that lowers the forced error most."""
+"""Balancing: from a start set, repeat the one swap that lowers the forced error most.
+
+Swapping `i` out and `j` in changes ``|g|^2`` by inner products only. With ``r`` the sum of ``|z|`` over the
+kept keys and `j`, the terms have absolute sum at most ``4 r^2`` and each carries at most ``d + 2 m + 8``
+roundings, so the computed square is within ``16 (d + 2 m + 8) eps r^2`` of the direct sum's, a factor of
+four to spare. Swaps that may be the lowest within that are summed directly; the direct sums decide.
+"""
 
 import numba
 import numpy as np
 
 from ceiling.kernels.direct import forced_error, precedes
-from ceiling.kernels.gram import dot
-from ceiling.kernels.subsets import EPSILON
+from ceiling.kernels.forms import EPSILON
+
+
+@numba.njit(cache=True, nogil=True)
+def balance_all(
+    residuals: np.ndarray,  # float64 [rows, u, d]
+    masses: np.ndarray,  # float64 [rows, u]
+    gram: np.ndarray,  # float64 [rows, u, u]
+    rows: np.ndarray,  # int64 [n], the row of each instance
+    pools: np.ndarray,  # int64 [n, m]
+    tie: float,
+    zeros: np.ndarray,  # float64 [n]
+    kept: np.ndarray,  # bool [n, m], in: start sets, out: balanced sets
+    starts: np.ndarray,  # float64 [n], out
+    errors: np.ndarray,  # float64 [n], out
+    swaps: np.ndarray,  # int64 [n], out
+) -> None:
+    """`balance` of every instance."""
+    scratch = scratch_of(pools.shape[1], residuals.shape[1], residuals.shape[2])
+    for i in range(len(rows)):
+        row = rows[i]
+        starts[i], errors[i], swaps[i] = balance(
+            residuals[row], masses[row], gram[row], pools[i], tie, zeros[i], kept[i], scratch
+        )
+
+
+@numba.njit(cache=True, nogil=True)
+def scratch_of(m: int, u: int, d: int) -> tuple:
+    """Arrays that `balance` writes to; made once, as making them takes as long as a swap."""
+    return (
+        np.empty(d),
+        np.empty((2, m), dtype=np.bool_),
+        np.empty((2, m), dtype=np.int64),
+        np.empty((m, m)),
+        np.empty(u),
+        np.empty(m),
+    )
 
 
 @numba.njit(cache=True, nogil=True)
 def balance(
-    residuals: np.ndarray,  # float64 [m, d], pool in ascending positions
-    masses: np.ndarray,  # float64 [m]
+    residuals: np.ndarray,  # float64 [u, d]
+    masses: np.ndarray,  # float64 [u]
+    gram: np.ndarray,  # float64 [u, u], <z_i, z_j>
+    pool: np.ndarray,  # int64 [m], ascending indices
     tie: float,  # relative tolerance of ties
     zero: float,  # errors up to this are zero
     kept: np.ndarray,  # bool [m], in: start set, out: balanced set
-) -> tuple[float, int]:
-    """Return the error reached and the number of swaps made.
+    scratch: tuple,  # of `scratch_of`
+) -> tuple[float, float, int]:
+    """Return the errors of the start set and of the set reached, and the number of swaps made.
 
     Among swaps whose errors tie, the lexicographically smallest resulting set wins; the search
     stops when no swap lowers the error beyond the tie tolerance.
     """
-    m, d = residuals.shape
-    g, errors = np.empty(d), np.empty((m, m))
-    trial, best = np.empty(m, dtype=np.bool_), np.empty(m, dtype=np.bool_)
-    error, swaps = forced_error(residuals, masses, kept, g), 0
+    m = len(pool)
+    g, sets, indices, lowest, along, later = scratch
+    trial, best, inside, outside = sets[0], sets[1], indices[0], indices[1]
+    start = forced_error(residuals, masses, pool, kept, g)
+    error, swaps = start, 0
     while error > zero:
-        lowest = _swap_errors(residuals, masses, kept, tie, zero, trial, errors)
-        limit = max(lowest * (1 + tie), zero)
+        s = 0
+        for a in range(m):
+            if kept[a]:
+                inside[s], s = a, s + 1
+            else:
+                outside[a - s] = a
+        bound = _bound_swaps(masses, gram, pool, inside[:s], outside[: m - s], len(g), along, later, lowest)
+        bound = max(np.sqrt(bound) * (1 + tie), zero)
+        smallest = np.inf
+        for a in range(s):
+            for b in range(m - s):
+                if lowest[a, b] > bound * bound:
+                    lowest[a, b] = np.inf
+                    continue
+                trial[:] = kept
+                trial[inside[a]], trial[outside[b]] = False, True
+                lowest[a, b] = forced_error(residuals, masses, pool, trial, g)
+                smallest = min(smallest, lowest[a, b])
+        limit = max(smallest * (1 + tie), zero)
         if not error > limit:
             break
         found = False
-        for i in range(m):
-            for j in range(m):
-                if errors[i, j] <= limit:
+        for a in range(s):
+            for b in range(m - s):
+                if lowest[a, b] <= limit:
                     trial[:] = kept
-                    trial[i], trial[j] = False, True
+                    trial[inside[a]], trial[outside[b]] = False, True
                     if not found or precedes(trial, best):
                         best[:], found = trial, True
         kept[:] = best
-        error, swaps = forced_error(residuals, masses, kept, g), swaps + 1
-    return error, swaps
+        error, swaps = forced_error(residuals, masses, pool, kept, g), swaps + 1
+    return start, error, swaps
 
 
 @numba.njit(cache=True, nogil=True)
-def _swap_errors(
-    residuals: np.ndarray,  # float64 [m, d]
-    masses: np.ndarray,  # float64 [m]
-    kept: np.ndarray,  # bool [m]
-    tie: float,
-    zero: float,
-    trial: np.ndarray,  # bool [m], scratch
-    errors: np.ndarray,  # float64 [m, m], out
+def _bound_swaps(
+    masses: np.ndarray,  # float64 [u]
+    gram: np.ndarray,  # float64 [u, u]
+    pool: np.ndarray,  # int64 [m]
+    inside: np.ndarray,  # int64 [s], kept
+    outside: np.ndarray,  # int64 [m - s], not kept
+    d: int,
+    along: np.ndarray,  # float64 [u], scratch: <g, z_j>
+    later: np.ndarray,  # float64 [m], scratch: mass kept after each key
+    lowest: np.ndarray,  # float64 [m, m], out: [s, m - s] lower bounds of the squared errors
 ) -> float:
-    """Direct error after swapping `i` out and `j` in, where it can be the lowest; else inf.
-
-    Returns the lowest. An updated sum of `s` terms is within ``(s + 4) eps`` of the direct one in
-    units of the terms' absolute sum; four times that decides which swaps are summed directly.
-    """
-    m, d = residuals.shape
-    g, slack = np.zeros(d), np.zeros((m, m))
-    s, reach = 0, 0.0
-    for j in range(m):
-        if kept[j]:
-            s += 1
-            reach += np.sqrt(dot(residuals[j], residuals[j]))
-            for c in range(d):
-                g[c] += residuals[j, c]
-    bound = np.inf
-    errors[:] = np.inf
-    for i in range(m):
-        if not kept[i]:
-            continue
-        rest = 0.0
-        for j in range(m):
-            if kept[j] and j != i:
-                rest += masses[j]
-        for j in range(m):
-            if kept[j]:
-                continue
-            square, size = 0.0, 0.0
-            for c in range(d):
-                step = g[c] - residuals[i, c] + residuals[j, c]
-                square += step * step
-                size += residuals[j, c] * residuals[j, c]
-            mass = rest + masses[j]
-            errors[i, j] = np.sqrt(square) / mass
-            slack[i, j] = 4 * (s + 4) * EPSILON * (reach + np.sqrt(size) + errors[i, j] * mass) / mass
-            bound = min(bound, errors[i, j] + slack[i, j])
-    lowest, bound = np.inf, max(bound * (1 + tie), zero)
-    for i in range(m):
-        for j in range(m):
-            if errors[i, j] == np.inf:
-                continue
-            if errors[i, j] - slack[i, j] > bound:
-                errors[i, j] = np.inf
-                continue
-            trial[:] = kept
-            trial[i], trial[j] = False, True
-            errors[i, j] = forced_error(residuals, masses, trial, g)
-            lowest = min(lowest, errors[i, j])
-    return lowest
+    """Bound the squared error after every swap from below; return the least upper bound."""
+    m, s, square, reach, rest = len(pool), len(inside), 0.0, 0.0, 0.0
+    along[:] = 0.0
+    for a in range(s - 1, -1, -1):
+        i = pool[inside[a]]
+        row = gram[i]
+        reach += np.sqrt(row[i])
+        later[a] = rest
+        rest += masses[i]
+        for j in range(len(along)):
+            along[j] += row[j]
+    for a in range(s):
+        square += along[pool[inside[a]]]
+    least, earlier, factor = np.inf, 0.0, 16.0 * (d + 2 * m + 8) * EPSILON
+    for a in range(s):
+        i = pool[inside[a]]
+        row, rest = gram[i], earlier + later[a]  # sums: a difference could lose every digit
+        earlier += masses[i]
+        without = square - 2.0 * along[i] + row[i]
+        for b in range(len(outside)):
+            j = pool[outside[b]]
+            own, mass = gram[j, j], rest + masses[j]
+            after = without + 2.0 * (along[j] - row[j]) + own
+            span = reach + np.sqrt(own)
+            stray, inverse = factor * span * span, 1.0 / (mass * mass)
+            lowest[a, b] = max(after - stray, 0.0) * inverse
+            least = min(least, (after + stray) * inverse)
+    return least

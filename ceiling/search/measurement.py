@@ -1,152 +1,173 @@
-"""All that is measured of one row: errors of five kept sets, free errors and statistics, per budget."""
+"""All that is measured of rows: errors of five kept sets, free errors and statistics, per budget."""
 
+from collections.abc import Sequence
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ceiling.kernels import direct, hull
-from ceiling.objective import (
-    FREE_TOLERANCE,
-    TIE,
-    CentredRow,
-    by_error,
-    fill,
-    forced_error_at,
-    frank_wolfe,
-    min_norm,
-    ranked,
-)
+from ceiling.kernels import hull
+from ceiling.objective import FREE_TOLERANCE, TIE, min_norm
 from ceiling.problem import Status
-from ceiling.search.candidates import balance_among, best_among, mark
+from ceiling.search.batch import Batch, Head
+from ceiling.search.candidates import Found, kept_positions, search
 
-ENGINE = "gram-colex/1"
+ENGINE = "lanes-int32/2"
 """Name and version of the enumeration; part of what identifies a stored result."""
 
 DEGENERATE = 1e-6
 """In units of sigma: captured masses carry about 1e-7 relative error, so a smaller top-mass error
 is noise and its ratios mean nothing."""
 
+BATCH_BYTES = 2**28
+"""Of Gram matrices held at once: rows of very wide pools are taken a few at a time."""
 
-def measure(row: CentredRow, extras: dict[int, int], leverage: np.ndarray) -> list[dict[str, Any]]:
-    """Measure one row at every budget.
+
+class Task(NamedTuple):
+    """One row to measure."""
+
+    head: Head
+    softmax: np.ndarray  # float32 or float64 [n], n at most the head's keys
+    leverage: np.ndarray  # float64 [n]
+
+
+def measure(tasks: Sequence[Task], extras: dict[int, int]) -> dict[str, list[Any]]:
+    """Measure rows at every budget.
 
     Parameters
     ----------
-    row : CentredRow
+    tasks : sequence of Task
+        Rows of heads of one dimension.
     extras : dict of int to int
         Budgets and, for each, the number of candidates beside the top-mass set.
-    leverage : ndarray of float64, shape (n,)
-        Ridge leverage of the row's keys.
 
     Returns
     -------
-    list of dict
-        One a budget, ascending: the measured columns of table ``instances`` (schema in
-        `ceiling.store`). Undefined ratios are None.
+    dict of str to list
+        The measured columns of table ``instances`` (schema in `ceiling.store`), and ``row``, the index
+        of the task: rows in order, budgets ascending within a row. Undefined ratios are None.
+
+    Raises
+    ------
+    InputError
+        When the weights of a row are not those of a softmax.
     """
-    budgets = sorted(extras)
-    path, distances = frank_wolfe(row, budgets[-1])
-    by_mass, by_leverage, candidates = ranked(row.masses), ranked(leverage), by_error(row)
-    measured = []
-    for s in budgets:
-        top = np.sort(by_mass[:s])
-        columns = _statistics(row, s, top) | {"ef_fw": float(distances[s - 1])}
-        if len(row.masses) <= s:
-            measured.append(columns | _trivial(row))
-            continue
-        pool = fill(top, candidates, s + extras[s])
-        columns["e_geometric"] = forced_error_at(row, fill(np.unique(path[:s]), by_mass, s))
-        columns["e_leverage"] = forced_error_at(row, np.sort(by_leverage[:s]))
-        measured.append(columns | _enumerated(row, s, top, pool, columns["ef_fw"]))
-    return measured
+    longest = max(len(task.softmax) for task in tasks)
+    keys = min(longest, max(extras) + max(s + extra for s, extra in extras.items()))
+    room = max(BATCH_BYTES // (8 * keys * keys), 1)
+    columns: dict[str, list[Any]] = {}
+    for first in range(0, len(tasks), room):
+        some = tasks[first : first + room]
+        batch = Batch(extras, len(some), longest, some[0].head.values.shape[1])
+        for r, task in enumerate(some):
+            batch.read(r, *task)
+        for name, values in _columns(batch.close()).items():
+            shifted = [r + first for r in values] if name == "row" else values
+            columns.setdefault(name, []).extend(shifted)
+    return columns
 
 
-def _statistics(row: CentredRow, s: int, top: np.ndarray) -> dict[str, Any]:
-    """What needs no search: budget, dropped mass, Phi, D and sigma (section 3)."""
-    everything = len(top) == len(row.masses)
-    dropped = row.masses.copy()
-    dropped[top] = 0
-    return {
-        "n_keys": len(row.masses),
-        "s": s,
-        "dropped_mass": float(dropped.sum()),
-        "phi": 0.0 if everything else float(np.linalg.norm(row.residuals[top].sum(axis=0))),
-        "radius": row.radius,
-        "sigma": row.sigma,
-    }
+def _columns(batch: Batch) -> dict[str, list[Any]]:
+    """The columns of a batch: one budget after the other, then interleaved so that rows stay together."""
+    n = len(batch.n_keys)
+    parts = [_at_budget(batch, b, s) for b, s in enumerate(batch.extras)]
+    return {name: [part[name][r] for r in range(n) for part in parts] for name in parts[0]}
 
 
-def _trivial(row: CentredRow) -> dict[str, Any]:
-    """At most `s` keys: every selector keeps them all and the dense output is reproduced."""
-    zeros = dict.fromkeys(
-        ("e_top", "e_pool", "e_balance", "e_geometric", "e_leverage", "free_top", "free_pool"), 0.0
-    )
-    kept = dict.fromkeys(("kept_top", "kept_pool", "kept_balance"), row.positions)
-    counts = {"pool_size": len(row.positions), "subsets": 1, "swaps": 0, "ties": 1}
-    ratios = dict.fromkeys(("kappa", "closable", "closable_balance", "recovered", "pi"))
-    ending = {"degenerate": False, "status": str(Status.TRIVIAL), "seconds": 0.0}
-    return zeros | kept | counts | ratios | ending
-
-
-def _enumerated(row: CentredRow, s: int, top: np.ndarray, pool: np.ndarray, ef_fw: float) -> dict[str, Any]:
-    """The pool optimum, the balancing set, their ratios and free errors."""
-    e_top = direct.forced_error(
-        row.residuals[pool],
-        row.masses[pool],
-        mark(pool, top),
-        np.empty(row.residuals.shape[1]),
-    )
+def _at_budget(batch: Batch, b: int, s: int) -> dict[str, Sequence[Any]]:
     start = perf_counter()
-    balanced = balance_among(row, top, pool)
-    best = best_among(row, s, pool, balanced.error)
-    seconds = perf_counter() - start
-    best_indices = np.searchsorted(row.positions, best.kept)
-    free_top = _free_error(row, top)
-    degenerate = e_top < DEGENERATE * row.sigma or e_top == 0
+    found = search(batch, b)
+    rows, some = range(len(batch.n_keys)), batch.n_keys > s
+    seconds = np.where(some, (perf_counter() - start) / max(int(some.sum()), 1), 0.0)
+    degenerate = some & ((found.top < DEGENERATE * batch.sigma) | (found.top == 0))
+    top_marks = batch.tops[:, b]
+    free_top, free_pool = _free_errors(batch, b, found, some)
+    status = np.where(
+        ~some, str(Status.TRIVIAL), np.where(degenerate, str(Status.DEGENERATE), str(Status.EXACT))
+    )
+    marks = {"kept_top": top_marks, "kept_pool": found.kept_pool, "kept_balance": found.kept_balanced}
+    everything = [batch.keys[r][batch.keys[r] >= 0] for r in rows]
     return {
-        "e_top": e_top,
-        "e_pool": best.error,
-        "e_balance": balanced.error,
+        "row": list(rows),
+        "n_keys": batch.n_keys.tolist(),
+        "s": [s] * len(rows),
+        "e_top": found.top.tolist(),
+        "e_pool": found.pool.tolist(),
+        "e_balance": found.balanced.tolist(),
+        "e_geometric": np.where(some, batch.geometric[:, b], 0.0).tolist(),
+        "e_leverage": np.where(some, batch.leverage[:, b], 0.0).tolist(),
         "free_top": free_top,
-        "free_pool": free_top if np.array_equal(best_indices, top) else _free_error(row, best_indices),
-        **_ratios(e_top, best.error, balanced.error, ef_fw, row.sigma, degenerate),
-        "pool_size": len(pool),
-        "subsets": best.subsets,
-        "swaps": balanced.swaps,
-        "ties": best.ties,
-        "degenerate": degenerate,
-        "status": str(Status.DEGENERATE if degenerate else best.status),
-        "kept_top": row.positions[top],
-        "kept_pool": best.kept,
-        "kept_balance": balanced.kept,
-        "seconds": seconds,
+        "free_pool": free_pool,
+        "ef_fw": batch.distances[:, b].tolist(),
+        "dropped_mass": batch.dropped[:, b].tolist(),
+        "phi": _phi(batch, b, some).tolist(),
+        "radius": batch.radius.tolist(),
+        "sigma": batch.sigma.tolist(),
+        **_ratios(batch, b, found, some & ~degenerate),
+        "pool_size": batch.sizes[:, b].tolist(),
+        "subsets": np.where(some, found.subsets, 1).tolist(),
+        "excluded": found.excluded.tolist(),
+        "swaps": found.swaps.tolist(),
+        "ties": np.where(some, found.ties, 1).tolist(),
+        "degenerate": degenerate.tolist(),
+        "status": status.tolist(),
+        **{
+            name: [kept_positions(batch, b, r, kept) if some[r] else everything[r] for r in rows]
+            for name, kept in marks.items()
+        },
+        "seconds": seconds.tolist(),
     }
 
 
-def _ratios(
-    e_top: float, e_pool: float, e_balance: float, ef_fw: float, sigma: float, degenerate: bool
-) -> dict[str, float | None]:
-    """Ratios of the errors; None where undefined (degenerate, or nothing closable to recover)."""
-    if degenerate:
-        return dict.fromkeys(("kappa", "closable", "closable_balance", "recovered", "pi"))
-    floor = DEGENERATE * sigma
-    attained = e_top <= e_pool * (1 + TIE)
+def _phi(batch: Batch, b: int, some: np.ndarray) -> np.ndarray:
+    """``Phi = |sum of the top-mass residuals|``, shape (rows,); 0 where all keys are kept."""
+    phi = np.zeros(len(some))
+    for r in np.flatnonzero(some):
+        top = batch.pools[r, b][batch.tops[r, b]]
+        phi[r] = np.linalg.norm(batch.residuals[r, top].sum(axis=0))
+    return phi
+
+
+def _ratios(batch: Batch, b: int, found: Found, fair: np.ndarray) -> dict[str, list[float | None]]:
+    """Ratios of the errors; None where undefined (trivial, degenerate, or nothing closable to recover)."""
+    top, pool, balanced, free = found.top, found.pool, found.balanced, batch.distances[:, b]
+    floor = DEGENERATE * batch.sigma
+    attained, even = top <= pool * (1 + TIE), top <= balanced * (1 + TIE)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        kappa = np.where(attained, 1.0, top / pool)
+        ratios = {
+            "kappa": (kappa, fair & (attained | (pool > floor))),
+            "closable": (np.where(attained, 0.0, 1 - pool / top), fair),
+            "closable_balance": (np.where(even, 0.0, 1 - balanced / top), fair),
+            "recovered": ((top - balanced) / (top - pool), fair & ~attained),
+            "pi": (pool / free, fair & (free > floor)),
+        }
     return {
-        "kappa": 1.0 if attained else e_top / e_pool if e_pool > floor else None,
-        "closable": 0.0 if attained else 1 - e_pool / e_top,
-        "closable_balance": 0.0 if e_top <= e_balance * (1 + TIE) else 1 - e_balance / e_top,
-        "recovered": None if attained else (e_top - e_balance) / (e_top - e_pool),
-        "pi": e_pool / ef_fw if ef_fw > floor else None,
+        name: [float(x) if defined else None for x, defined in zip(values, where, strict=True)]
+        for name, (values, where) in ratios.items()
     }
 
 
-def _free_error(row: CentredRow, kept: np.ndarray) -> float | None:
+def _free_errors(
+    batch: Batch, b: int, found: Found, some: np.ndarray
+) -> tuple[list[float | None], list[float | None]]:
+    """Free errors of the top-mass sets and of the pools' best, 0 where all keys are kept."""
+    of_top: list[float | None] = [0.0] * len(some)
+    of_pool: list[float | None] = [0.0] * len(some)
+    for r in np.flatnonzero(some).tolist():
+        pool, top, best = batch.pools[r, b], batch.tops[r, b], found.kept_pool[r]
+        of_top[r] = of_pool[r] = _free_error(batch.centred[r, pool[top]], batch.sigma[r])
+        if not np.array_equal(top, best):
+            of_pool[r] = _free_error(batch.centred[r, pool[best]], batch.sigma[r])
+    return of_top, of_pool
+
+
+def _free_error(points: np.ndarray, sigma: float) -> float | None:
     """Free error of a kept set to `FREE_TOLERANCE`; None where rounding keeps the gap above it."""
-    points, tolerance = row.centred[kept], FREE_TOLERANCE * row.sigma
+    tolerance = FREE_TOLERANCE * sigma
     upper, lower = hull.min_norm(points, tolerance)
     if upper - lower <= tolerance:
-        return upper
+        return float(upper)
     try:
         return min_norm(points, tolerance)
     except ArithmeticError:

@@ -16,15 +16,14 @@ from ceiling.objective import (
     LEVERAGE_RIDGE,
     TIE,
     ZERO,
-    centre,
     check_extra,
     check_subsets,
     default_extra,
     ridge_leverage,
 )
-from ceiling.problem import InputError, Row, check_budgets
-from ceiling.search import DEGENERATE, ENGINE, measure
-from ceiling.store import SCHEMA_VERSION, TABLES, Shards, config_id, is_whole
+from ceiling.problem import InputError, check_budgets
+from ceiling.search import DEGENERATE, ENGINE, Task, head_of, measure
+from ceiling.store import SCHEMA_VERSION, Shards, config_id, is_whole
 
 BUDGETS = (4, 8, 16, 32)
 """Keys kept: the budgets of the paper's enumeration."""
@@ -175,7 +174,8 @@ def prepare(plan: Plan) -> None:
 def warm_up() -> float:
     """Compile the kernels, or load them from numba's cache; returns the seconds it took."""
     start = perf_counter()
-    measure(centre(Row(np.full(3, 1 / 3), np.eye(3))), {1: 1}, np.zeros(3))
+    head = head_of(np.eye(4, dtype=np.float32))
+    measure([Task(head, np.full(4, 0.25, dtype=np.float32), np.zeros(4))], {2: 2})
     return perf_counter() - start
 
 
@@ -197,35 +197,42 @@ def run_units(dump: Path, store: Path, extras: dict[int, int], units: Iterable[U
 
 def enumerate_unit(dump: Dump, unit: Unit, extras: dict[int, int], config: str) -> dict[str, list[Any]]:
     """Every instance of one document and layer, as columns of table ``instances``."""
-    document = dump.document(unit.document)
-    group = dump.heads // dump.kv_heads
-    keys = document.keys(unit.layer).astype(np.float64)
+    document, layer = dump.document(unit.document), unit.layer
+    tasks, where = [], []
+    values, keys, masses = document.values(layer), document.keys(layer), document.masses(layer)
     if not np.isfinite(keys).all():
-        raise InputError(f"dump {dump.path}, document {unit.document}, layer {unit.layer}: keys: not finite")
-    columns: dict[str, list[Any]] = {name: [] for name in TABLES["instances"]}
+        raise InputError(f"dump {dump.path}, document {unit.document}, layer {layer}: keys: not finite")
+    group = dump.heads // dump.kv_heads
+    heads = [head_of(each) for each in values]
+    for kv_head, head in enumerate(heads):
+        for r, position in enumerate(document.query_positions.tolist()):
+            window = dump.windows[layer]
+            start = 0 if window is None else max(0, position + 1 - window)
+            leverage = np.zeros(position + 1)
+            leverage[start:] = ridge_leverage(keys[kv_head, start : position + 1].astype(np.float64))
+            for query_head in range(kv_head * group, (kv_head + 1) * group):
+                tasks.append(Task(head, masses[query_head, r, : position + 1], leverage))
+                where.append({"head": query_head, "kv_head": kv_head, "position": position})
+    try:
+        columns = measure(tasks, extras)
+    except InputError:
+        for query_head in range(dump.heads):
+            for r in range(len(document.query_positions)):
+                document.row(layer, query_head, r)  # raises the same, and says where
+        raise
+    rows = columns.pop("row")
     shared = {
         "dump": dump.id,
         "config": config,
         "model": dump.model,
         "document": unit.document,
         "text_id": tokens_sha256([document.tokens])[:12],
-        "layer": unit.layer,
+        "layer": layer,
         "engine": ENGINE,
         "host": platform.node(),
     }
-    for r, position in enumerate(document.query_positions.tolist()):
-        window = dump.windows[unit.layer]
-        start = 0 if window is None else max(0, position + 1 - window)
-        for kv_head in range(dump.kv_heads):
-            leverage = np.zeros(position + 1)
-            leverage[start:] = ridge_leverage(keys[kv_head, start : position + 1])
-            for head in range(kv_head * group, (kv_head + 1) * group):
-                row = centre(document.row(unit.layer, head, r))
-                where = shared | {"head": head, "kv_head": kv_head, "position": position}
-                for measured in measure(row, extras, leverage[row.positions]):
-                    for name, value in (where | measured).items():
-                        columns[name].append(value)
-    return columns
+    columns |= {name: [where[row][name] for row in rows] for name in where[0]}
+    return columns | {name: [value] * len(rows) for name, value in shared.items()}
 
 
 def _extras(budgets: Sequence[int], extra: int | None, cap: int | None) -> dict[int, int]:

@@ -38,7 +38,8 @@ INSTANCES: dict[str, pl.DataType] = {
     "recovered": pl.Float64(),
     "pi": pl.Float64(),
     "pool_size": pl.Int64(),
-    "subsets": pl.Int64(),
+    "subsets": pl.Int64(),  # evaluated
+    "excluded": pl.Int64(),  # excluded by proof
     "swaps": pl.Int64(),
     "ties": pl.Int64(),
     "degenerate": pl.Boolean(),
