@@ -9,6 +9,7 @@ from ceiling.analysis.prediction import calibration_table as calibration_table
 from ceiling.analysis.prediction import prediction_table as prediction_table
 from ceiling.analysis.profile import budget_profile as budget_profile
 from ceiling.analysis.summary import summary as summary
+from ceiling.analysis.sweep import sweep_table as sweep_table
 from ceiling.analysis.tables import beside as beside
 from ceiling.analysis.tables import counts as counts
 from ceiling.analysis.tables import readable as readable

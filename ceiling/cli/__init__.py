@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ceiling.cli import capture, demo, enumerate, figures, models, query
+from ceiling.cli import capture, demo, enumerate, figures, models, query, sweep
 from ceiling.problem import InputError
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app.command("capture")(capture.capture)
 app.command("enumerate")(enumerate.enumerate_dump)
 app.command("query")(query.query)
 app.command("figures")(figures.figures)
+app.command("sweep")(sweep.sweep)
 
 
 def _version(asked: bool) -> None:
