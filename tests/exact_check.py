@@ -67,7 +67,8 @@ def disagreement(row: CentredRow, s: int, extra: int, found: dict) -> str | None
 
 def next_set(m: int, s: int, rank: int) -> tuple[int, ...]:
     """The set of that rank among the size-`s` subsets of ``0 .. m - 1`` in lexicographic order."""
-    kept, j = [], 0
+    kept: list[int] = []
+    j = 0
     while len(kept) < s:
         without = comb(m - j - 1, s - len(kept) - 1)  # sets that keep key j
         if rank < without:

@@ -58,7 +58,7 @@ def minima(
     gram, pools = residuals @ residuals.transpose(0, 2, 1), np.tile(np.arange(m), (n, 1))
     errors, ties, best = np.zeros(n), np.zeros(n, dtype=np.int64), np.zeros((n, m), dtype=bool)
     subsets.minima(
-        residuals, masses, gram, np.arange(n), pools, s,
+        residuals, masses, gram, pools, np.arange(n), m, s,
         np.array(taus), objective.TIE, objective.ZERO * np.array([row.sigma for row in rows]),
         lanes.aligned(m, m), lanes.aligned(max(s, 1), m + 1), best, errors, ties,
     )  # fmt: skip
@@ -174,7 +174,7 @@ for m in range(1, 10):
         seen.clear()
         scratch = lanes.aligned(m, m), lanes.aligned(max(min(s, m - s), 1), m + 1)
         out = np.zeros((1, m), dtype=bool), np.zeros((1, 3))
-        subsets._scan(z, p, gram, row, pool, s, np.ones(1), np.zeros(1), 1e-12, True, 0, 1, *scratch, *out)
+        subsets._scan(z, p, gram, pool, row, 0, 1, m, s, np.ones(1), np.zeros(1), 1e-12, True, *scratch, *out)
         assert sorted(seen) == list(itertools.combinations(range(m), s)), (m, s)
 """
 

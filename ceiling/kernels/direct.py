@@ -3,6 +3,8 @@
 import numba
 import numpy as np
 
+from ceiling.kernels.gram import dot
+
 
 @numba.njit(cache=True, nogil=True)
 def forced_error(
@@ -21,10 +23,7 @@ def forced_error(
             z = residuals[pool[i]]
             for c in range(len(g)):
                 g[c] += z[c]
-    square = 0.0
-    for c in range(len(g)):
-        square += g[c] * g[c]
-    return np.sqrt(square) / mass
+    return np.sqrt(dot(g, g)) / mass
 
 
 @numba.njit(cache=True, nogil=True)

@@ -27,41 +27,6 @@ EPSILON = float(np.finfo(np.float64).eps)
 
 
 @numba.njit(cache=True, nogil=True)
-def forms(
-    gram: np.ndarray,  # float64 [u, u], <z_i, z_j>
-    masses: np.ndarray,  # float64 [u]
-    pool: np.ndarray,  # int64 [m]
-    s: int,
-    tau: float,
-    twice: np.ndarray,  # float64 [m, m], out: 2 H
-    start: np.ndarray,  # float64 [m + 1], out: every t_j and the form, before any choice
-) -> tuple[float, float]:
-    """Fill in the form of one instance; return ``R^2 + tau^2 P^2`` and ``tau^2 P^2``."""
-    m, square = len(pool), tau * tau
-    reach, weight, total = 0.0, 0.0, 0.0
-    for i in range(m):
-        start[i] = masses[pool[i]]
-        weight += start[i]
-    for i in range(m):
-        row, here, scaled = gram[pool[i]], twice[i], square * start[i]
-        reach += np.sqrt(row[pool[i]])
-        for j in range(m):  # unsigned, so that no index is taken for one from the end
-            here[j] = 2.0 * (row[np.uint64(pool[j])] - scaled * start[j])
-    for i in range(m):
-        start[i] = 0.5 * twice[i, i]
-    if m - s < s:  # dropping from the whole pool
-        for i in range(m):
-            cross = 0.0
-            for j in range(m):
-                cross += twice[i, j]
-            total += cross
-            start[i] -= cross
-    start[m] = 0.5 * total
-    spread = square * weight * weight
-    return reach * reach + spread, spread
-
-
-@numba.njit(cache=True, nogil=True)
 def slack(d: int, m: int, k: int, terms: float, spread: float, tie: float) -> float:
     """Upper bound of the computed form of any set whose direct error is ``tau (1 + tie)`` or less."""
     return 16.0 * (d + 2 * m + (k + 4) ** 2) * EPSILON * terms + 4.0 * tie * spread

@@ -25,7 +25,7 @@ import numba
 import numpy as np
 
 from ceiling.kernels.direct import decide
-from ceiling.kernels.forms import forms, slack
+from ceiling.kernels.forms import slack
 from ceiling.kernels.lanes import LANES, add, load, minimum, not_above, store
 from ceiling.kernels.swaps import balance, scratch_of
 
@@ -42,34 +42,35 @@ def minima(
     residuals: np.ndarray,  # float64 [rows, u, d]
     masses: np.ndarray,  # float64 [rows, u]
     gram: np.ndarray,  # float64 [rows, u, u], inner products of the residuals
-    rows: np.ndarray,  # int64 [n], the row of each instance
-    pools: np.ndarray,  # int64 [n, m], ascending indices
+    pools: np.ndarray,  # int64 [rows, >= m], ascending indices
+    some: np.ndarray,  # int64 [n], the rows to do
+    m: int,
     s: int,
-    taus: np.ndarray,  # float64 [n], error of a size-s set of each pool
+    taus: np.ndarray,  # float64 [rows], error of a size-s set of each pool
     tie: float,  # relative tolerance of ties
-    zeros: np.ndarray,  # float64 [n], errors up to this are zero
+    zeros: np.ndarray,  # float64 [rows], errors up to this are zero
     twice: np.ndarray,  # int32 [m, m, LANES], scratch; of any shape where k = min(s, m - s) < 2
     levels: np.ndarray,  # int32 [k, m + 1, LANES], scratch, likewise
-    best: np.ndarray,  # bool [n, m], out: the winners
-    errors: np.ndarray,  # float64 [n], out: their errors
-    ties: np.ndarray,  # int64 [n], out: how many sets tie, the winner included
+    best: np.ndarray,  # bool [rows, >= m], out: the winners
+    errors: np.ndarray,  # float64 [rows], out: their errors
+    ties: np.ndarray,  # int64 [rows], out: how many sets tie, the winner included
 ) -> None:
-    """Minimum of every instance.
+    """Minimum of some rows with pools of `m` keys.
 
     The winner is the lexicographically smallest of all sets within the tie tolerance of the
     minimum. A first pass finds the two smallest errors; only where they tie, a second counts.
     """
-    n = len(taus)
-    found, limits = np.full((n, 3), np.inf), np.maximum(taus, zeros)
-    common = residuals, masses, gram, rows, pools, s, limits, zeros, tie
-    _scan(*common, False, 0, n, twice, levels, best, found)
-    for i in range(n):
-        errors[i], ties[i] = found[i, 0], 1
-        limits[i] = max(found[i, 0] * (1 + tie), zeros[i])
-        if found[i, 1] <= limits[i]:
-            found[i, 2] = 0.0
-            _scan(*common, True, i, i + 1, twice, levels, best, found)
-            errors[i], ties[i] = found[i, 0], int(found[i, 2])
+    found, limits = np.full((len(residuals), 3), np.inf), np.maximum(taus, zeros)
+    common = residuals, masses, gram, pools, some
+    _scan(*common, 0, len(some), m, s, limits, zeros, tie, False, twice, levels, best, found)
+    for at in range(len(some)):
+        r = some[at]
+        errors[r], ties[r] = found[r, 0], 1
+        limits[r] = max(found[r, 0] * (1 + tie), zeros[r])
+        if found[r, 1] <= limits[r]:
+            found[r, 2] = 0.0
+            _scan(*common, at, at + 1, m, s, limits, zeros, tie, True, twice, levels, best, found)
+            errors[r], ties[r] = found[r, 0], int(found[r, 2])
 
 
 @numba.njit(cache=True, nogil=True)
@@ -77,41 +78,40 @@ def _scan(
     residuals: np.ndarray,  # float64 [rows, u, d]
     masses: np.ndarray,  # float64 [rows, u]
     gram: np.ndarray,  # float64 [rows, u, u]
-    rows: np.ndarray,  # int64 [n]
-    pools: np.ndarray,  # int64 [n, m]
-    s: int,
-    taus: np.ndarray,  # float64 [n]
-    zeros: np.ndarray,  # float64 [n]
-    tie: float,
-    counting: bool,  # errors <= tau, or find the two smallest
+    pools: np.ndarray,  # int64 [rows, >= m]
+    some: np.ndarray,  # int64 [n]
     begin: int,
     end: int,
+    m: int,
+    s: int,
+    taus: np.ndarray,  # float64 [rows]
+    zeros: np.ndarray,  # float64 [rows]
+    tie: float,
+    counting: bool,  # errors <= tau, or find the two smallest
     twice: np.ndarray,  # int32 [m, m, LANES], scratch
     levels: np.ndarray,  # int32 [k, m + 1, LANES], scratch
-    best: np.ndarray,  # bool [n, m], out
-    found: np.ndarray,  # float64 [n, 3], out
+    best: np.ndarray,  # bool [rows, >= m], out
+    found: np.ndarray,  # float64 [rows, 3], out
 ) -> None:
-    """Visit every subset of the instances ``begin .. end - 1``, LANES instances at a time."""
-    m, d = pools.shape[1], residuals.shape[2]
+    """Visit every subset of the rows ``some[begin:end]``, LANES rows at a time."""
     if min(s, m - s) < 2:
-        for i in range(begin, end):
-            limit = taus[i] if counting else -1.0
-            _decide_all(residuals[rows[i]], masses[rows[i]], pools[i], s, limit, best[i], found[i])
+        for r in some[begin:end]:
+            limit = taus[r] if counting else -1.0
+            _decide_all(residuals[r], masses[r], pools[r, :m], s, limit, best[r, :m], found[r])
         return
-    bounds = np.empty((1, LANES), dtype=np.int32)
-    exact, start = np.empty((m, m)), np.empty(m + 1)
+    bounds, d = np.empty((1, LANES), dtype=np.int32), residuals.shape[2]
+    room = np.empty((2, m))
     for first in range(begin, end, LANES):
-        bounds[:] = -(2**31)  # a lane without an instance is below no bound
-        count = min(LANES, end - first)
-        for lane in range(count):
-            i = first + lane
-            row = rows[i]
+        bounds[:] = -(2**31)  # a lane without a row is below no bound
+        batch = some[first : min(first + LANES, end)]
+        for lane in range(len(batch)):
+            r = batch[lane]
             _fill(
-                gram[row], masses[row], pools[i], s, taus[i], tie, d, lane, exact, start,
+                gram[r], masses[r], pools[r, :m], s, taus[r], tie, d, lane, room,
                 twice, levels, bounds,
             )  # fmt: skip
         _walk(
-            residuals, masses, gram, rows, pools, s, taus, zeros, tie, counting, first, count,
+            residuals, masses, gram, pools, batch, m, s, taus, zeros, tie, counting,
             twice, levels, bounds, best, found,
         )  # fmt: skip
 
@@ -126,22 +126,40 @@ def _fill(
     tie: float,
     d: int,
     lane: int,
-    exact: np.ndarray,  # float64 [m, m], scratch
-    start: np.ndarray,  # float64 [m + 1], scratch
+    scratch: np.ndarray,  # float64 [2, m]
     twice: np.ndarray,  # int32 [m, m, LANES], out
     levels: np.ndarray,  # int32 [k, m + 1, LANES], out: the first
     bounds: np.ndarray,  # int32 [1, LANES], out
 ) -> None:
-    """Write the scaled form of one instance, and its bound, into its lane."""
+    """Write the scaled form of one row, and its bound, into its lane."""
     m = len(pool)
-    k = min(s, m - s)
-    terms, spread = forms(gram, masses, pool, s, tau, exact, start)
-    scale = SCALE / terms if terms > 0 else 0.0
-    for j in range(m + 1):
-        levels[0, j, lane] = int(np.rint(start[j] * scale))
+    k, dropping, square, reach, weight = min(s, m - s), m - s < s, tau * tau, 0.0, 0.0
+    weights, sums = scratch[0], scratch[1]
     for i in range(m):
-        for j in range(i):
-            twice[i, j, lane] = twice[j, i, lane] = int(np.rint(exact[i, j] * scale))
+        weights[i], sums[i] = masses[pool[i]], 0.0
+        weight += weights[i]
+        reach += np.sqrt(gram[pool[i], pool[i]])
+    spread = square * weight * weight
+    terms = reach * reach + spread
+    scale = SCALE / terms if terms > 0 else 0.0
+    total = 0.0
+    for i in range(m):
+        row, moved = gram[pool[i]], square * weights[i]
+        for j in range(i):  # unsigned, so that no index is taken for one from the end
+            entry = 2.0 * scale * (row[np.uint64(pool[j])] - moved * weights[j])
+            twice[i, j, lane] = twice[j, i, lane] = int(np.rint(entry))
+            if dropping:
+                sums[i] += entry
+                sums[j] += entry
+                total += entry
+        own = scale * (row[pool[i]] - moved * weights[i])
+        total += own
+        levels[0, i, lane] = int(np.rint(own))
+    if dropping:  # from the whole pool, whose form is the total
+        for i in range(m):
+            own = scale * (gram[pool[i], pool[i]] - square * weights[i] * weights[i])
+            levels[0, i, lane] = int(np.rint(-own - sums[i]))
+    levels[0, m, lane] = int(np.rint(total)) if dropping else 0
     bound = slack(d, m, k, terms, spread, tie) * scale + 0.25 * k * (k + 1) + 0.5
     bounds[0, lane] = int(min(np.ceil(bound), 2.0**31 - 1))
 
@@ -151,26 +169,24 @@ def _walk(
     residuals: np.ndarray,  # float64 [rows, u, d]
     masses: np.ndarray,  # float64 [rows, u]
     gram: np.ndarray,  # float64 [rows, u, u]
-    rows: np.ndarray,  # int64 [n]
-    pools: np.ndarray,  # int64 [n, m]
+    pools: np.ndarray,  # int64 [rows, >= m]
+    batch: np.ndarray,  # int64 [<= LANES], the row in each lane
+    m: int,
     s: int,
-    taus: np.ndarray,  # float64 [n], lowered as better sets are found
-    zeros: np.ndarray,  # float64 [n]
+    taus: np.ndarray,  # float64 [rows], lowered as better sets are found
+    zeros: np.ndarray,  # float64 [rows]
     tie: float,
     counting: bool,
-    base: int,  # the instance of the first lane
-    count: int,  # lanes with an instance
     twice: np.ndarray,  # int32 [m, m, LANES]
     levels: np.ndarray,  # int32 [k, m + 1, LANES]; the first is given
     bounds: np.ndarray,  # int32 [1, LANES]
-    best: np.ndarray,  # bool [n, m], out
-    found: np.ndarray,  # float64 [n, 3], out
+    best: np.ndarray,  # bool [rows, >= m], out
+    found: np.ndarray,  # float64 [rows, 3], out
 ) -> None:
     """The tree over all but the last two choices; its leaves are nodes of pairs."""
-    m, d = pools.shape[1], residuals.shape[2]
-    k = min(s, m - s)
+    k, d = min(s, m - s), residuals.shape[2]
     kept, g, scratch = np.empty(m, dtype=np.bool_), np.empty(d), scratch_of(m, masses.shape[1], d)
-    exact, start = np.empty((m, m)), np.empty(m + 1)
+    room = np.empty((2, m))
     chosen, depth, first = np.zeros(k, dtype=np.int64), 0, 0
     chosen[0] = -1
     while depth >= 0:
@@ -178,20 +194,19 @@ def _walk(
             lanes = _pairs(levels, depth * (m + 1), twice, first, m, bounds)
             if lanes != 0:
                 _decide_pairs(
-                    residuals, masses, rows, pools, s, taus, counting, base, count, levels, depth * (m + 1),
-                    twice, bounds, chosen[:depth], first, kept, g, best, found,
+                    residuals, masses, pools, batch, s, taus, counting, levels, depth * (m + 1), twice,
+                    bounds, chosen[:depth], first, kept, g, best, found,
                 )  # fmt: skip
-            for lane in range(count if lanes != 0 and not counting else 0):
-                i = base + lane
-                if lanes >> lane & 1 and max(found[i, 0], zeros[i]) < taus[i] * TIGHTEN:
-                    row = rows[i]
-                    kept[:] = best[i]
+            for lane in range(len(batch) if lanes != 0 and not counting else 0):
+                r = batch[lane]
+                if lanes >> lane & 1 and max(found[r, 0], zeros[r]) < taus[r] * TIGHTEN:
+                    kept[:] = best[r, :m]
                     _, reached, _ = balance(
-                        residuals[row], masses[row], gram[row], pools[i], tie, zeros[i], kept, scratch
+                        residuals[r], masses[r], gram[r], pools[r, :m], tie, zeros[r], kept, scratch
                     )
-                    taus[i] = max(reached, zeros[i])
+                    taus[r] = max(reached, zeros[r])
                     _fill(
-                        gram[row], masses[row], pools[i], s, taus[i], tie, d, lane, exact, start,
+                        gram[r], masses[r], pools[r, :m], s, taus[r], tie, d, lane, room,
                         twice, levels, bounds,
                     )  # fmt: skip
                     _replay(levels[:, :, lane], twice[:, :, lane], chosen[:depth])
@@ -229,9 +244,8 @@ def _choose(levels: np.ndarray, at: int, twice: np.ndarray, c: int, m: int) -> N
 @numba.njit(cache=True, nogil=True)
 def _pairs(levels: np.ndarray, at: int, twice: np.ndarray, first: int, m: int, bounds: np.ndarray) -> int:
     """Lanes (bits) in which some pair of keys from `first` on brings the form down to the bound."""
-    lowest = add(
-        add(load(levels, at + first), load(levels, at + first + 1)), load(twice, (first + 1) * m + first)
-    )
+    lowest = add(load(levels, at + first), load(levels, at + first + 1))
+    lowest = add(lowest, load(twice, (first + 1) * m + first))
     for j in range(first + 2, m):
         row = j * m
         below = add(load(levels, at + first), load(twice, row + first))
@@ -245,13 +259,11 @@ def _pairs(levels: np.ndarray, at: int, twice: np.ndarray, first: int, m: int, b
 def _decide_pairs(
     residuals: np.ndarray,  # float64 [rows, u, d]
     masses: np.ndarray,  # float64 [rows, u]
-    rows: np.ndarray,  # int64 [n]
-    pools: np.ndarray,  # int64 [n, m]
+    pools: np.ndarray,  # int64 [rows, >= m]
+    batch: np.ndarray,  # int64 [<= LANES]
     s: int,
-    taus: np.ndarray,  # float64 [n]
+    taus: np.ndarray,  # float64 [rows]
     counting: bool,
-    base: int,
-    count: int,
     levels: np.ndarray,  # int32 [k, m + 1, LANES]
     at: int,  # where the node's level starts
     twice: np.ndarray,  # int32 [m, m, LANES]
@@ -260,8 +272,8 @@ def _decide_pairs(
     first: int,
     kept: np.ndarray,  # bool [m], scratch
     g: np.ndarray,  # float64 [d], scratch
-    best: np.ndarray,  # bool [n, m], out
-    found: np.ndarray,  # float64 [n, 3], out
+    best: np.ndarray,  # bool [rows, >= m], out
+    found: np.ndarray,  # float64 [rows, 3], out
 ) -> None:
     """Decide on every set of one node that passes: the chosen keys and a pair from `first` on."""
     m = len(kept)
@@ -270,24 +282,15 @@ def _decide_pairs(
         form = add(load(levels, at + m), load(levels, at + j))
         for i in range(first, j):
             lanes = not_above(add(add(form, load(levels, at + i)), load(twice, j * m + i)), load(bounds, 0))
-            for lane in range(count if lanes != 0 else 0):
+            for lane in range(len(batch) if lanes != 0 else 0):
                 if lanes >> lane & 1:
                     kept[:] = dropping
                     kept[i] = kept[j] = not dropping
                     for c in chosen:
                         kept[c] = not dropping
-                    at_hand = base + lane
-                    row, limit = rows[at_hand], taus[at_hand] if counting else -1.0
-                    decide(
-                        residuals[row],
-                        masses[row],
-                        pools[at_hand],
-                        kept,
-                        limit,
-                        g,
-                        best[at_hand],
-                        found[at_hand],
-                    )
+                    r = batch[lane]
+                    limit = taus[r] if counting else -1.0
+                    decide(residuals[r], masses[r], pools[r, :m], kept, limit, g, best[r, :m], found[r])
 
 
 @numba.njit(cache=True, nogil=True)

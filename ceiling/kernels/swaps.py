@@ -18,21 +18,21 @@ def balance_all(
     residuals: np.ndarray,  # float64 [rows, u, d]
     masses: np.ndarray,  # float64 [rows, u]
     gram: np.ndarray,  # float64 [rows, u, u]
-    rows: np.ndarray,  # int64 [n], the row of each instance
-    pools: np.ndarray,  # int64 [n, m]
+    pools: np.ndarray,  # int64 [rows, >= m]
+    some: np.ndarray,  # int64 [n], the rows to do
+    m: int,
     tie: float,
-    zeros: np.ndarray,  # float64 [n]
-    kept: np.ndarray,  # bool [n, m], in: start sets, out: balanced sets
-    starts: np.ndarray,  # float64 [n], out
-    errors: np.ndarray,  # float64 [n], out
-    swaps: np.ndarray,  # int64 [n], out
+    zeros: np.ndarray,  # float64 [rows]
+    kept: np.ndarray,  # bool [rows, >= m], in: start sets, out: balanced sets
+    starts: np.ndarray,  # float64 [rows], out
+    errors: np.ndarray,  # float64 [rows], out
+    swaps: np.ndarray,  # int64 [rows], out
 ) -> None:
-    """`balance` of every instance."""
-    scratch = scratch_of(pools.shape[1], residuals.shape[1], residuals.shape[2])
-    for i in range(len(rows)):
-        row = rows[i]
-        starts[i], errors[i], swaps[i] = balance(
-            residuals[row], masses[row], gram[row], pools[i], tie, zeros[i], kept[i], scratch
+    """`balance` of some rows with pools of `m` keys."""
+    scratch = scratch_of(m, residuals.shape[1], residuals.shape[2])
+    for r in some:
+        starts[r], errors[r], swaps[r] = balance(
+            residuals[r], masses[r], gram[r], pools[r, :m], tie, zeros[r], kept[r, :m], scratch
         )
 
 
@@ -45,7 +45,7 @@ def scratch_of(m: int, u: int, d: int) -> tuple:
         np.empty((2, m), dtype=np.int64),
         np.empty((m, m)),
         np.empty(u),
-        np.empty(m),
+        np.empty((2, m)),
     )
 
 
@@ -66,7 +66,7 @@ def balance(
     stops when no swap lowers the error beyond the tie tolerance.
     """
     m = len(pool)
-    g, sets, indices, lowest, along, later = scratch
+    g, sets, indices, lowest, along, pair = scratch
     trial, best, inside, outside = sets[0], sets[1], indices[0], indices[1]
     start = forced_error(residuals, masses, pool, kept, g)
     error, swaps = start, 0
@@ -77,7 +77,9 @@ def balance(
                 inside[s], s = a, s + 1
             else:
                 outside[a - s] = a
-        bound = _bound_swaps(masses, gram, pool, inside[:s], outside[: m - s], len(g), along, later, lowest)
+        bound = _bound_swaps(
+            masses, gram, pool, inside[:s], outside[: m - s], len(g), along, pair[0], pair[1], lowest
+        )
         bound = max(np.sqrt(bound) * (1 + tie), zero)
         smallest = np.inf
         for a in range(s):
@@ -99,9 +101,9 @@ def balance(
                     trial[:] = kept
                     trial[inside[a]], trial[outside[b]] = False, True
                     if not found or precedes(trial, best):
-                        best[:], found = trial, True
+                        best[:], found, error = trial, True, lowest[a, b]
         kept[:] = best
-        error, swaps = forced_error(residuals, masses, pool, kept, g), swaps + 1
+        swaps += 1
     return start, error, swaps
 
 
@@ -115,6 +117,7 @@ def _bound_swaps(
     d: int,
     along: np.ndarray,  # float64 [u], scratch: <g, z_j>
     later: np.ndarray,  # float64 [m], scratch: mass kept after each key
+    lengths: np.ndarray,  # float64 [m], scratch: |z_j| of the keys not kept
     lowest: np.ndarray,  # float64 [m, m], out: [s, m - s] lower bounds of the squared errors
 ) -> float:
     """Bound the squared error after every swap from below; return the least upper bound."""
@@ -130,6 +133,8 @@ def _bound_swaps(
             along[j] += row[j]
     for a in range(s):
         square += along[pool[inside[a]]]
+    for b in range(len(outside)):
+        lengths[b] = np.sqrt(gram[pool[outside[b]], pool[outside[b]]])
     least, earlier, factor = np.inf, 0.0, 16.0 * (d + 2 * m + 8) * EPSILON
     for a in range(s):
         i = pool[inside[a]]
@@ -140,7 +145,7 @@ def _bound_swaps(
             j = pool[outside[b]]
             own, mass = gram[j, j], rest + masses[j]
             after = without + 2.0 * (along[j] - row[j]) + own
-            span = reach + np.sqrt(own)
+            span = reach + lengths[b]
             stray, inverse = factor * span * span, 1.0 / (mass * mass)
             lowest[a, b] = max(after - stray, 0.0) * inverse
             least = min(least, (after + stray) * inverse)

@@ -41,9 +41,9 @@ class Batch:
     centred, residuals : ndarray of float64, shape (rows, u, d)
     gram : ndarray of float64, shape (rows, u, u)
         Inner products of the residuals.
-    pools : ndarray of int64, shape (rows, budgets, m)
-        Each pool as ascending indices into `keys`; `sizes` of them count.
-    tops : ndarray of bool, shape (rows, budgets, m)
+    pools : ndarray of int64, shape (budgets, rows, m)
+        Each pool as ascending indices into `keys`; the first `sizes`, shape (budgets, rows), of them count.
+    tops : ndarray of bool, shape (budgets, rows, m)
         Which keys of the pool are top-mass.
     geometric, leverage, distances : ndarray of float64, shape (rows, budgets)
         Errors of the Frank-Wolfe and the leverage set; Frank-Wolfe distance.
@@ -63,9 +63,9 @@ class Batch:
         self.keys = np.full((n_rows, u), -1, dtype=np.int64)
         self.masses = np.zeros((n_rows, u))
         self.centred = np.zeros((n_rows, u, d))
-        self.pools = np.zeros((n_rows, b, widest), dtype=np.int64)
-        self.tops = np.zeros((n_rows, b, widest), dtype=bool)
-        self.sizes = np.zeros((n_rows, b), dtype=np.int64)
+        self.pools = np.zeros((b, n_rows, widest), dtype=np.int64)
+        self.tops = np.zeros((b, n_rows, widest), dtype=bool)
+        self.sizes = np.zeros((b, n_rows), dtype=np.int64)
         # scratch
         self._leading, self._ranking = np.empty(heaviest, dtype=np.int64), np.empty(widest, dtype=np.int64)
         self._masses, self._squares, self._scores = (np.empty(longest) for _ in range(3))
@@ -100,7 +100,7 @@ class Batch:
         self.n_keys[r] = rows.drop(masses, self._leading, self._budgets, self._scores, self.dropped[r])
         used = rows.choose_pools(
             self._leading, self._ranking, self._budgets, self._extras, self._place,
-            self.keys[r], self.pools[r], self.tops[r], self.sizes[r],
+            self.keys[r], self.pools[:, r], self.tops[:, r], self.sizes[:, r],
         )  # fmt: skip
         rows.centre(head.values, origin, mean, self.keys[r, :used], self.centred[r])
         self.masses[r, :used] = masses[self.keys[r, :used]]

@@ -48,70 +48,47 @@ def search(batch: Batch, b: int, exhaust: bool = True) -> Found:
     exhaust : bool
         False leaves it at balancing.
     """
-    n, (s, _) = len(batch.n_keys), list(batch.extras.items())[b]
-    widest = batch.pools.shape[2]
+    n, s = len(batch.n_keys), list(batch.extras)[b]
     found = Found(
         *(np.zeros(n) for _ in range(3)),
-        *(np.zeros((n, widest), dtype=bool) for _ in range(2)),
+        *(np.zeros(batch.pools[b].shape, dtype=bool) for _ in range(2)),
         *(np.zeros(n, dtype=np.int64) for _ in range(4)),
     )
-    open_rows = batch.n_keys > s
-    for m in np.unique(batch.sizes[open_rows, b]).tolist():
-        chosen = np.flatnonzero(open_rows & (batch.sizes[:, b] == m))
-        _balance(batch, b, chosen, m, found)
+    found.kept_balanced[:] = batch.tops[b]
+    zeros, some, sizes = ZERO * batch.sigma, np.flatnonzero(batch.n_keys > s), batch.sizes[b]
+    for m in sorted(set(sizes[some].tolist())):
+        rows = some[sizes[some] == m]
+        swaps.balance_all(
+            batch.residuals, batch.masses, batch.gram, batch.pools[b], rows, m, TIE, zeros,
+            found.kept_balanced, found.top, found.balanced, found.swaps,
+        )  # fmt: skip
         if exhaust:
-            _exhaust(batch, b, chosen, m, s, found)
+            check_subsets(m, s)
+            _exhaust(batch, b, rows, m, s, zeros, found)
     return found
 
 
-def _balance(batch: Batch, b: int, chosen: np.ndarray, m: int, found: Found) -> None:
-    """Balance the rows `chosen`, all of `m` keys in their pool."""
-    n = len(chosen)
-    kept, start, error, count = (
-        batch.tops[chosen, b, :m],
-        np.empty(n),
-        np.empty(n),
-        np.empty(n, dtype=np.int64),
-    )
-    swaps.balance_all(
-        batch.residuals, batch.masses, batch.gram, chosen, batch.pools[chosen, b, :m], TIE,
-        ZERO * batch.sigma[chosen], kept, start, error, count,
-    )  # fmt: skip
-    found.top[chosen], found.balanced[chosen], found.swaps[chosen] = start, error, count
-    found.kept_balanced[chosen, :m] = kept
-
-
-def _exhaust(batch: Batch, b: int, chosen: np.ndarray, m: int, s: int, found: Found) -> None:
-    """Minimum over the pools of the rows `chosen`, all of `m` keys, as the plan says."""
-    check_subsets(m, s)
-    cap, total = nodes_first(m, s), comb(m, s)
-    left = []
-    for r in chosen.tolist() if cap else ():
-        best = np.zeros(m, dtype=bool)
-        error, found.ties[r], evaluated, nodes = branch.search(
-            batch.gram[r], batch.residuals[r], batch.masses[r], batch.pools[r, b, :m], s,
-            found.balanced[r], TIE, ZERO * batch.sigma[r], cap, best,
+def _exhaust(batch: Batch, b: int, rows: np.ndarray, m: int, s: int, zeros: np.ndarray, found: Found) -> None:
+    """Minimum over the pools, all of `m` keys, of some rows: by branch and bound, then every subset."""
+    cap, total, taus = nodes_first(m, s), comb(m, s), found.balanced
+    if cap:
+        unproved, taus = [], taus.copy()
+        for r in rows.tolist():
+            found.pool[r], found.ties[r], evaluated, nodes = branch.search(
+                batch.gram[r], batch.residuals[r], batch.masses[r], batch.pools[b, r, :m], s,
+                taus[r], TIE, zeros[r], cap, found.kept_pool[r, :m],
+            )  # fmt: skip
+            found.subsets[r], found.excluded[r] = evaluated, total - evaluated
+            if nodes < 0:
+                unproved.append(r)
+                taus[r] = min(taus[r], found.pool[r])
+        rows = np.array(unproved, dtype=np.int64)
+    if len(rows):
+        subsets.minima(
+            batch.residuals, batch.masses, batch.gram, batch.pools[b], rows, m, s, taus, TIE, zeros,
+            *_room(m, min(s, m - s)), found.kept_pool, found.pool, found.ties,
         )  # fmt: skip
-        found.pool[r], found.kept_pool[r, :m] = error, best
-        found.subsets[r], found.excluded[r] = evaluated, total - evaluated
-        if nodes < 0:
-            left.append(r)
-    rest = np.array(left, dtype=np.int64) if cap else chosen
-    if len(rest):
-        _enumerate(batch, b, rest, m, s, found)
-
-
-def _enumerate(batch: Batch, b: int, rest: np.ndarray, m: int, s: int, found: Found) -> None:
-    """Every subset of the pools of the rows `rest`."""
-    best = np.zeros((len(rest), m), dtype=bool)
-    errors, ties = np.zeros(len(rest)), np.zeros(len(rest), dtype=np.int64)
-    subsets.minima(
-        batch.residuals, batch.masses, batch.gram, rest, batch.pools[rest, b, :m], s,
-        found.balanced[rest], TIE, ZERO * batch.sigma[rest],
-        *_room(m, min(s, m - s)), best, errors, ties,
-    )  # fmt: skip
-    found.pool[rest], found.ties[rest], found.kept_pool[rest, :m] = errors, ties, best
-    found.subsets[rest], found.excluded[rest] = comb(m, s), 0
+        found.subsets[rows], found.excluded[rows] = total, 0
 
 
 def _room(m: int, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -185,8 +162,7 @@ def balance(row: Row, s: int, extra: int | None = None) -> Answer:
 
 def kept_positions(batch: Batch, b: int, r: int, kept: np.ndarray) -> np.ndarray:
     """Ascending positions that row `r` keeps at budget number `b`, of marks, bool [rows, m]."""
-    m = batch.sizes[r, b]
-    return batch.keys[r, batch.pools[r, b, :m][kept[r, :m]]]
+    return batch.keys[r, batch.pools[b, r][kept[r]]]
 
 
 def _batch_of(row: Row, s: int, extra: int | None) -> tuple[Batch, int]:

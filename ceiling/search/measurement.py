@@ -80,7 +80,7 @@ def _at_budget(batch: Batch, b: int, s: int) -> dict[str, Sequence[Any]]:
     rows, some = range(len(batch.n_keys)), batch.n_keys > s
     seconds = np.where(some, (perf_counter() - start) / max(int(some.sum()), 1), 0.0)
     degenerate = some & ((found.top < DEGENERATE * batch.sigma) | (found.top == 0))
-    top_marks = batch.tops[:, b]
+    top_marks = batch.tops[b]
     free_top, free_pool = _free_errors(batch, b, found, some)
     status = np.where(
         ~some, str(Status.TRIVIAL), np.where(degenerate, str(Status.DEGENERATE), str(Status.EXACT))
@@ -104,7 +104,7 @@ def _at_budget(batch: Batch, b: int, s: int) -> dict[str, Sequence[Any]]:
         "radius": batch.radius.tolist(),
         "sigma": batch.sigma.tolist(),
         **_ratios(batch, b, found, some & ~degenerate),
-        "pool_size": batch.sizes[:, b].tolist(),
+        "pool_size": batch.sizes[b].tolist(),
         "subsets": np.where(some, found.subsets, 1).tolist(),
         "excluded": found.excluded.tolist(),
         "swaps": found.swaps.tolist(),
@@ -123,7 +123,7 @@ def _phi(batch: Batch, b: int, some: np.ndarray) -> np.ndarray:
     """``Phi = |sum of the top-mass residuals|``, shape (rows,); 0 where all keys are kept."""
     phi = np.zeros(len(some))
     for r in np.flatnonzero(some):
-        top = batch.pools[r, b][batch.tops[r, b]]
+        top = batch.pools[b, r][batch.tops[b, r]]
         phi[r] = np.linalg.norm(batch.residuals[r, top].sum(axis=0))
     return phi
 
@@ -155,7 +155,7 @@ def _free_errors(
     of_top: list[float | None] = [0.0] * len(some)
     of_pool: list[float | None] = [0.0] * len(some)
     for r in np.flatnonzero(some).tolist():
-        pool, top, best = batch.pools[r, b], batch.tops[r, b], found.kept_pool[r]
+        pool, top, best = batch.pools[b, r], batch.tops[b, r], found.kept_pool[r]
         of_top[r] = of_pool[r] = _free_error(batch.centred[r, pool[top]], batch.sigma[r])
         if not np.array_equal(top, best):
             of_pool[r] = _free_error(batch.centred[r, pool[best]], batch.sigma[r])

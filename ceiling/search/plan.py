@@ -8,8 +8,8 @@ EXHAUSTIVE = POOL_CAP
 """Subsets: pools up to the paper's cap are enumerated outright, which takes about as long as proofs would."""
 
 SHARE = 100
-"""Subsets a node: branch and bound gives up after a hundredth as many nodes as there are subsets, about when it
-has taken as long as enumerating them all."""
+"""Subsets a node: branch and bound gives up after a hundredth as many nodes as there are subsets, about
+when it has taken as long as enumerating them all."""
 
 WIDE = 1024
 """Keys: the enumeration's matrices of larger pools take more than 64 MB; these are left to branch and bound
