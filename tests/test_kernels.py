@@ -20,6 +20,7 @@ from ceiling import objective
 from ceiling.kernels import direct, gram, hull, lanes, subsets, swaps
 from tests import oracle
 from tests.strategies import Problem, grid_problems, wild_problems
+from tests.test_kernels_branch import KINDS, rows
 
 SHAPES = [
     (6, 2, 1, 1),
@@ -50,16 +51,19 @@ def balanced(row: objective.CentredRow, kept: np.ndarray) -> tuple[float, float,
 
 
 def minima(
-    rows: list[objective.CentredRow], s: int, taus: list[float]
+    centred: list[objective.CentredRow], s: int, taus: list[float]
 ) -> list[tuple[float, int, list[bool]]]:
     """`subsets.minima` with every key of equally long rows in the pool: error, ties and winner of each."""
-    residuals, masses = np.stack([row.residuals for row in rows]), np.stack([row.masses for row in rows])
+    residuals, masses = (
+        np.stack([row.residuals for row in centred]),
+        np.stack([row.masses for row in centred]),
+    )
     n, m, _ = residuals.shape
     gram, pools = residuals @ residuals.transpose(0, 2, 1), np.tile(np.arange(m), (n, 1))
     errors, ties, best = np.zeros(n), np.zeros(n, dtype=np.int64), np.zeros((n, m), dtype=bool)
     subsets.minima(
         residuals, masses, gram, pools, np.arange(n), m, s,
-        np.array(taus), objective.TIE, objective.ZERO * np.array([row.sigma for row in rows]),
+        np.array(taus), objective.TIE, objective.ZERO * np.array([row.sigma for row in centred]),
         lanes.aligned(m, m), lanes.aligned(max(s, 1), m + 1), best, errors, ties,
     )  # fmt: skip
     return list(zip(errors.tolist(), ties.tolist(), best.tolist(), strict=True))
@@ -97,14 +101,16 @@ def test_the_optimum_does_not_depend_on_the_incumbent(problem: Problem, factor: 
 def test_an_instance_is_alone_in_its_lane(count: int):
     """Rows of very different scales beside each other, tied ones among them, batches full and not."""
     rng = np.random.default_rng(count)
-    rows, taus = [], []
+    centred, taus = [], []
     for i in range(count):
         values = rng.integers(-2, 3, (12, 3)).astype(float) if i % 3 == 0 else rng.standard_normal((12, 3))
         masses = np.full(12, 1 / 12) if i % 3 == 0 else rng.dirichlet(np.full(12, 0.3)) + 1e-9
-        rows.append(objective.centre(ceiling.Row(masses / masses.sum(), values * 10.0 ** (7 * (i % 5) - 14))))
-        taus.append(balanced(rows[-1], _marks(12, tuple(range(5))))[1])
-    together = minima(rows, 5, taus)
-    assert together == [minima([row], 5, [tau])[0] for row, tau in zip(rows, taus, strict=True)]
+        centred.append(
+            objective.centre(ceiling.Row(masses / masses.sum(), values * 10.0 ** (7 * (i % 5) - 14)))
+        )
+        taus.append(balanced(centred[-1], _marks(12, tuple(range(5))))[1])
+    together = minima(centred, 5, taus)
+    assert together == [minima([row], 5, [tau])[0] for row, tau in zip(centred, taus, strict=True)]
     assert len({ties for _, ties, _ in together}) > 1 or count == 1
 
 
@@ -122,6 +128,21 @@ def test_a_set_at_the_incumbent_is_never_screened_out(m: int, s: int):
         ]
         ((error, _, _),) = minima([row], s, [min(errors)])
         assert error == min(errors)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_hard_rows(kind: str):
+    """Outliers, masses over twelve decades, duplicates, sums that cancel: as brute force, to the last bit."""
+    for case in rows(kind):
+        m, z, p = len(case.pool), case.residuals[None], case.masses[None]
+        scratch = lanes.aligned(m, m), lanes.aligned(max(case.s, 1), m + 1)
+        for tau in (case.least, case.errors[0], max(case.errors)):
+            errors, ties, best = np.zeros(1), np.zeros(1, dtype=np.int64), np.zeros((1, m), dtype=bool)
+            subsets.minima(
+                z, p, z @ z.transpose(0, 2, 1), case.pool[None], np.arange(1), m, case.s, np.array([tau]),
+                objective.TIE, np.array([case.zero]), *scratch, best, errors, ties,
+            )  # fmt: skip
+            assert (errors[0], ties[0], tuple(np.flatnonzero(best[0]).tolist())) == case.brute()
 
 
 @given(st.lists(st.integers(-(2**31), 2**31 - 1), min_size=48, max_size=48))

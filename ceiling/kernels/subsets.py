@@ -24,14 +24,14 @@ resolves about 2^-15 of ``R / p(A)``.
 import numba
 import numpy as np
 
-from ceiling.kernels.direct import decide
+from ceiling.kernels.direct import decide, forced_error
 from ceiling.kernels.forms import slack
 from ceiling.kernels.lanes import LANES, add, load, minimum, not_above, store
 from ceiling.kernels.swaps import balance, scratch_of
 
-TIGHTEN = 0.999
-"""An instance is screened anew with the error of a set that is at least this much better than its incumbent:
-a new form costs about as much as ten decisions, and far incumbents let thousands of sets through."""
+TIGHTEN = 0.99
+"""A row is screened anew once a set is found that is at least this much better than its incumbent: a new
+form costs about as much as ten decisions, and far incumbents let thousands of sets through."""
 
 SCALE = 2.0**30
 """Whole numbers the largest possible form is mapped to: a power of two below the range of int32."""
@@ -61,7 +61,7 @@ def minima(
     minimum. A first pass finds the two smallest errors; only where they tie, a second counts.
     """
     found, limits = np.full((len(residuals), 3), np.inf), np.maximum(taus, zeros)
-    common = residuals, masses, gram, pools, some
+    common, g = (residuals, masses, gram, pools, some), np.empty(residuals.shape[2])
     _scan(*common, 0, len(some), m, s, limits, zeros, tie, False, twice, levels, best, found)
     for at in range(len(some)):
         r = some[at]
@@ -70,7 +70,8 @@ def minima(
         if found[r, 1] <= limits[r]:
             found[r, 2] = 0.0
             _scan(*common, at, at + 1, m, s, limits, zeros, tie, True, twice, levels, best, found)
-            errors[r], ties[r] = found[r, 0], int(found[r, 2])
+            errors[r] = forced_error(residuals[r], masses[r], pools[r, :m], best[r, :m], g)
+            ties[r] = int(found[r, 2])
 
 
 @numba.njit(cache=True, nogil=True)

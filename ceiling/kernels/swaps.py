@@ -39,14 +39,9 @@ def balance_all(
 @numba.njit(cache=True, nogil=True)
 def scratch_of(m: int, u: int, d: int) -> tuple:
     """Arrays that `balance` writes to; made once, as making them takes as long as a swap."""
-    return (
-        np.empty(d),
-        np.empty((2, m), dtype=np.bool_),
-        np.empty((2, m), dtype=np.int64),
-        np.empty((m, m)),
-        np.empty(u),
-        np.empty((2, m)),
-    )
+    sets, indices, columns = np.empty((2, m), np.bool_), np.empty((2, m), np.int64), np.empty(m, np.uint64)
+    keys, squares, near = np.empty((4, m)), np.empty((2, m, m)), np.empty((m * m, 2), np.int64)
+    return np.empty(d), sets, indices, columns, np.empty(u), keys, squares, near
 
 
 @numba.njit(cache=True, nogil=True)
@@ -66,7 +61,7 @@ def balance(
     stops when no swap lowers the error beyond the tie tolerance.
     """
     m = len(pool)
-    g, sets, indices, lowest, along, pair = scratch
+    g, sets, indices, columns, along, keys, squares, near = scratch
     trial, best, inside, outside = sets[0], sets[1], indices[0], indices[1]
     start = forced_error(residuals, masses, pool, kept, g)
     error, swaps = start, 0
@@ -78,32 +73,30 @@ def balance(
             else:
                 outside[a - s] = a
         bound = _bound_swaps(
-            masses, gram, pool, inside[:s], outside[: m - s], len(g), along, pair[0], pair[1], lowest
+            masses, gram, pool, inside[:s], outside[: m - s], len(g), columns, along, keys, squares
         )
-        bound = max(np.sqrt(bound) * (1 + tie), zero)
-        smallest = np.inf
+        bound = max(np.sqrt(max(bound, 0.0)) * (1 + tie), zero) ** 2
+        count, lowest, errors = 0, np.inf, squares[1]
         for a in range(s):
             for b in range(m - s):
-                if lowest[a, b] > bound * bound:
-                    lowest[a, b] = np.inf
-                    continue
-                trial[:] = kept
-                trial[inside[a]], trial[outside[b]] = False, True
-                lowest[a, b] = forced_error(residuals, masses, pool, trial, g)
-                smallest = min(smallest, lowest[a, b])
-        limit = max(smallest * (1 + tie), zero)
-        if not error > limit:
-            break
-        found = False
-        for a in range(s):
-            for b in range(m - s):
-                if lowest[a, b] <= limit:
+                if squares[0, a, b] <= bound:
                     trial[:] = kept
                     trial[inside[a]], trial[outside[b]] = False, True
-                    if not found or precedes(trial, best):
-                        best[:], found, error = trial, True, lowest[a, b]
+                    errors[a, b] = forced_error(residuals, masses, pool, trial, g)
+                    lowest = min(lowest, errors[a, b])
+                    near[count, 0], near[count, 1], count = a, b, count + 1
+        limit = max(lowest * (1 + tie), zero)
+        if not error > limit:
+            break
+        swaps, error = swaps + 1, np.inf
+        for i in range(count):
+            a, b = near[i, 0], near[i, 1]
+            if errors[a, b] <= limit:
+                trial[:] = kept
+                trial[inside[a]], trial[outside[b]] = False, True
+                if error == np.inf or precedes(trial, best):
+                    best[:], error = trial, errors[a, b]
         kept[:] = best
-        swaps += 1
     return start, error, swaps
 
 
@@ -115,13 +108,14 @@ def _bound_swaps(
     inside: np.ndarray,  # int64 [s], kept
     outside: np.ndarray,  # int64 [m - s], not kept
     d: int,
+    columns: np.ndarray,  # uint64 [m], scratch
     along: np.ndarray,  # float64 [u], scratch: <g, z_j>
-    later: np.ndarray,  # float64 [m], scratch: mass kept after each key
-    lengths: np.ndarray,  # float64 [m], scratch: |z_j| of the keys not kept
-    lowest: np.ndarray,  # float64 [m, m], out: [s, m - s] lower bounds of the squared errors
+    keys: np.ndarray,  # float64 [4, m], scratch
+    squares: np.ndarray,  # float64 [2, m, m], out: [s, m - s] lower and upper bounds
 ) -> float:
-    """Bound the squared error after every swap from below; return the least upper bound."""
-    m, s, square, reach, rest = len(pool), len(inside), 0.0, 0.0, 0.0
+    """Bound the squared error after every swap; return the least upper bound."""
+    m, s, n, square, reach, rest = len(pool), len(inside), len(outside), 0.0, 0.0, 0.0
+    later, gains, weights, lengths = keys[0], keys[1], keys[2], keys[3]
     along[:] = 0.0
     for a in range(s - 1, -1, -1):
         i = pool[inside[a]]
@@ -133,20 +127,22 @@ def _bound_swaps(
             along[j] += row[j]
     for a in range(s):
         square += along[pool[inside[a]]]
-    for b in range(len(outside)):
-        lengths[b] = np.sqrt(gram[pool[outside[b]], pool[outside[b]]])
+    for b in range(n):
+        j = pool[outside[b]]
+        gains[b], weights[b] = 2.0 * along[j] + gram[j, j], masses[j]
+        lengths[b], columns[b] = np.sqrt(gram[j, j]), j  # unsigned: no index counts from the end
     least, earlier, factor = np.inf, 0.0, 16.0 * (d + 2 * m + 8) * EPSILON
     for a in range(s):
         i = pool[inside[a]]
         row, rest = gram[i], earlier + later[a]  # sums: a difference could lose every digit
         earlier += masses[i]
-        without = square - 2.0 * along[i] + row[i]
-        for b in range(len(outside)):
-            j = pool[outside[b]]
-            own, mass = gram[j, j], rest + masses[j]
-            after = without + 2.0 * (along[j] - row[j]) + own
-            span = reach + lengths[b]
+        without, lowest, highest = square - 2.0 * along[i] + row[i], squares[0, a], squares[1, a]
+        for b in range(n):
+            after = without + (gains[b] - 2.0 * row[columns[b]])
+            span, mass = reach + lengths[b], rest + weights[b]
             stray, inverse = factor * span * span, 1.0 / (mass * mass)
-            lowest[a, b] = max(after - stray, 0.0) * inverse
-            least = min(least, (after + stray) * inverse)
+            lowest[b] = (after - stray) * inverse
+            highest[b] = (after + stray) * inverse
+        for b in range(n):
+            least = min(least, highest[b])
     return least
