@@ -5,6 +5,7 @@ summed directly in numpy, through the smaller of the kept and the dropped set wh
 """
 
 import argparse
+from collections.abc import Sequence
 from functools import cache
 from itertools import combinations
 from math import comb
@@ -79,14 +80,14 @@ def next_set(m: int, s: int, rank: int) -> tuple[int, ...]:
     return tuple(kept)
 
 
-def main() -> None:
-    """Print how many instances agree, a line a budget; exit 1 where one does not."""
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print how many instances were compared, a line a budget, and all that disagree; return how many."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("dump")
     parser.add_argument("store")
     parser.add_argument("--config")
     parser.add_argument("--instances", type=int, default=2000, help="a budget")
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     dump = open_dump(args.dump)
     stored = open_store(args.store, args.config).instances
     instances = stored.filter((pl.col("dump") == dump.id) & (pl.col("status") != "trivial")).collect()
@@ -103,8 +104,8 @@ def main() -> None:
                     f"s={s} document {found['document']} layer {found['layer']} head {found['head']}: {said}"
                 )
         print(f"s={s}: {min(args.instances, len(group)):,} instances compared", flush=True)
-    raise SystemExit(1 if wrong else 0)
+    return wrong
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(min(main(), 1))

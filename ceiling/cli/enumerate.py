@@ -63,15 +63,16 @@ def run(plan: "Plan") -> None:
     units = stage.run(plan)
     if (seconds := stage.warm_up()) > 1:
         typer.echo(f"compiled the kernels in {seconds:.0f} s; later runs load them", err=True)
-    start, subsets = process_time(), 0
+    start, subsets, excluded = process_time(), 0, 0
     with progress("enumerate", len(plan.todo)) as advance:
         for done in units:
-            subsets += done.subsets
+            subsets, excluded = subsets + done.subsets, excluded + done.excluded
             advance()
     seconds = process_time() - start
+    proved = f" evaluated, {excluded:,} excluded by proof," if excluded else ""
     typer.echo(
         f"{len(plan.todo)} shards, {len(plan.todo) * plan.rows * len(plan.extras):,} instances, "
-        f"{subsets:,} subsets in {seconds:.1f} CPU s ({subsets / seconds / 1e9:.2f} G/s) -> {plan.store}"
+        f"{subsets:,} subsets{proved} in {seconds:.1f} CPU s -> {plan.store}"
     )
 
 
