@@ -187,7 +187,7 @@ from ceiling.kernels import lanes, subsets
 
 seen = []
 subsets.slack = lambda *_: np.inf  # let everything through
-subsets.decide = lambda z, p, pool, kept, *_: seen.append(tuple(np.flatnonzero(kept).tolist()))
+subsets.decide = lambda error, kept, *_: seen.append(tuple(np.flatnonzero(kept).tolist()))
 for m in range(1, 10):
     z, p = np.random.default_rng(m).standard_normal((1, m, 2)), np.full((1, m), 1 / m)
     gram, row, pool = z @ z.transpose(0, 2, 1), np.arange(1), np.arange(m)[None]

@@ -130,7 +130,7 @@ def _scan(
                 kept[:] = dropping
                 for c in range(k):
                     kept[order[chosen[c]]] = not dropping
-                decide(residuals, masses, pool, kept, limit, g, best, found)
+                decide(forced_error(residuals, masses, pool, kept, g), kept, limit, best, found)
             if limit < 0 and max(found[0], zero) < tau:
                 tau = max(found[0], zero)
                 for j in range(m):

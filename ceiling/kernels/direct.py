@@ -28,17 +28,13 @@ def forced_error(
 
 @numba.njit(cache=True, nogil=True)
 def decide(
-    residuals: np.ndarray,  # float64 [u, d]
-    masses: np.ndarray,  # float64 [u]
-    pool: np.ndarray,  # int64 [m]
+    error: float,  # direct error of
     kept: np.ndarray,  # bool [m], the set to decide on
     limit: float,  # < 0: find the two smallest errors; else: count errors <= limit
-    g: np.ndarray,  # float64 [d], scratch
     best: np.ndarray,  # bool [m], out: the smallest error's set; the smallest set of those counted
     found: np.ndarray,  # float64 [3], out: smallest and second smallest error, count
 ) -> None:
     """Compare one set's direct error with the best so far, or count it."""
-    error = forced_error(residuals, masses, pool, kept, g)
     if limit < 0:
         if error < found[0]:
             found[1], found[0] = found[0], error

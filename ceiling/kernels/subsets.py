@@ -291,7 +291,8 @@ def _decide_pairs(
                         kept[c] = not dropping
                     r = batch[lane]
                     limit = taus[r] if counting else -1.0
-                    decide(residuals[r], masses[r], pools[r, :m], kept, limit, g, best[r, :m], found[r])
+                    error = forced_error(residuals[r], masses[r], pools[r, :m], kept, g)
+                    decide(error, kept, limit, best[r, :m], found[r])
 
 
 @numba.njit(cache=True, nogil=True)
@@ -308,8 +309,10 @@ def _decide_all(
     m, g = len(pool), np.empty(residuals.shape[1])
     kept = np.full(m, m - s < s)
     if m == s:
-        decide(residuals, masses, pool, kept, limit, g, best, found)
+        decide(forced_error(residuals, masses, pool, kept, g), kept, limit, best, found)
     for j in range(m if m > s else 0):
         kept[j] = not kept[j]
-        decide(residuals, masses, pool, kept, limit, g, best, found)
+        first, last = (j, j + 1) if s == 1 else (0, m)  # a single kept key is summed alone, not looked for
+        error = forced_error(residuals, masses, pool[first:last], kept[first:last], g)
+        decide(error, kept, limit, best, found)
         kept[j] = not kept[j]

@@ -1,7 +1,7 @@
 """Candidate pools of one layer at four budgets, means to Gram matrices, beside the numpy definition.
 
-Run with ``make bench``; seconds. The rows have the shape of a smollm2 layer at 4 096 tokens, nine heads over three
-KV heads at six positions, with made-up numbers: the cost hardly depends on them. CPU seconds, one core.
+Run with ``make bench``; seconds. The rows have the shape of a smollm2 layer at 4 096 tokens, nine heads over
+three KV heads at six positions, with made-up numbers: the cost hardly depends on them. CPU seconds, one core.
 """
 
 import time
@@ -48,7 +48,7 @@ def pools(layer: list[tuple[np.ndarray, list[np.ndarray]]]) -> Batch:
 
 def definition(layer: list[tuple[np.ndarray, list[np.ndarray]]]) -> list[list[np.ndarray]]:
     """Each row centred once, then ranked, gathered and multiplied for every budget."""
-    found = []
+    found: list[list[np.ndarray]] = []
     for values, rows in layer:
         for softmax in rows:
             row = centre(Row(softmax, values[: len(softmax)]))
