@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from itertools import combinations
@@ -238,6 +239,22 @@ def test_compiled_and_interpreted_agree():
     compiled, compiled_distances = answers()
     assert found == compiled
     assert distances == pytest.approx(compiled_distances, rel=1e-9, abs=1e-9)
+
+
+def test_a_changed_kernel_is_compiled_into_those_that_call_it(tmp_path: Path):
+    """A stale cache once gave errors of an older `direct.forced_error` until it was deleted by hand."""
+    package = tmp_path / "copied"
+    package.mkdir()
+    shutil.copy(Path(ceiling.__file__).parent / "kernels" / "__init__.py", package)
+    jit = "import numba\n{}\n@numba.njit(cache=True)\n"
+    caller, callee = package / "caller.py", package / "callee.py"
+    caller.write_text(jit.format("from copied.callee import answer") + "def ask():\n    return answer()\n")
+    environment = os.environ | {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    for number in (1, 22):
+        callee.write_text(jit.format("") + f"def answer():\n    return {number}\n")
+        command = [sys.executable, "-c", "from copied.caller import ask; print(ask())"]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        assert done.stdout == f"{number}\n"
 
 
 if __name__ == "__main__":
