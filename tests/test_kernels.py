@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import ceiling
 from ceiling import objective
-from ceiling.kernels import direct, gram, hull, lanes, subsets, swaps
+from ceiling.kernels import compiled, direct, gram, hull, lanes, subsets, swaps
 from tests import oracle
 from tests.strategies import Problem, grid_problems, wild_problems
 from tests.test_kernels_branch import KINDS, rows
@@ -245,16 +245,18 @@ def test_a_changed_kernel_is_compiled_into_those_that_call_it(tmp_path: Path):
     """A stale cache once gave errors of an older `direct.forced_error` until it was deleted by hand."""
     package = tmp_path / "copied"
     package.mkdir()
-    shutil.copy(Path(ceiling.__file__).parent / "kernels" / "__init__.py", package)
-    jit = "import numba\n{}\n@numba.njit(cache=True)\n"
+    (package / "__init__.py").touch()
+    shutil.copy(Path(compiled.__file__), package)
+    head = "from copied.compiled import compiled\n{}\n@compiled\n"
     caller, callee = package / "caller.py", package / "callee.py"
-    caller.write_text(jit.format("from copied.callee import answer") + "def ask():\n    return answer()\n")
-    environment = os.environ | {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    for number in (1, 22):
-        callee.write_text(jit.format("") + f"def answer():\n    return {number}\n")
+    caller.write_text(head.format("from copied.callee import answer") + "def ask():\n    return answer()\n")
+    environment = os.environ | {"PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    for number in (1, 2):
+        callee.write_text(head.format("") + f"def answer():\n    return {number}\n")
         command = [sys.executable, "-c", "from copied.caller import ask; print(ask())"]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
         assert done.stdout == f"{number}\n"
+    assert len(list((package / "__pycache__").rglob("caller.ask*.nbi"))) == 2
 
 
 if __name__ == "__main__":

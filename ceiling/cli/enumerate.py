@@ -61,7 +61,7 @@ def run(plan: "Plan") -> None:
     if kept:
         typer.echo(f"{kept} of {len(plan.units)} shards exist and are kept", err=True)
     units = stage.run(plan)
-    if (seconds := stage.warm_up()) > 1:
+    if (seconds := stage.warm_up(plan.extras)) > 1:
         typer.echo(f"compiled the kernels in {seconds:.0f} s; later runs load them", err=True)
     start, subsets, excluded = process_time(), 0, 0
     with progress("enumerate", len(plan.todo)) as advance:

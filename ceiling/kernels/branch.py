@@ -32,9 +32,9 @@ rounded up to ``sqrt(|g|^2 + slack)``, which can only let more through. Whoever 
 direct float64 sum, so the answer is the direct sum's minimum whatever else the tests let through.
 """
 
-import numba
 import numpy as np
 
+from ceiling.kernels.compiled import compiled
 from ceiling.kernels.direct import decide, forced_error
 from ceiling.kernels.forms import EPSILON
 
@@ -43,7 +43,7 @@ TINY = 1e-300
 far larger (`ceiling.problem.Row`)."""
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def search(
     gram: np.ndarray,  # float64 [u, u], <z_i, z_j>
     residuals: np.ndarray,  # float64 [u, d]
@@ -80,7 +80,7 @@ def search(
     return error, int(found[2]), evaluated, nodes + more if more >= 0 else -1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _scan(
     gram: np.ndarray,  # float64 [u, u]
     residuals: np.ndarray,  # float64 [u, d]
@@ -154,7 +154,7 @@ def _scan(
     return evaluated, -1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _branch(
     a: np.ndarray,  # float64 [m + 1], every a_j and |g|^2
     mass: float,  # tau p
@@ -194,7 +194,7 @@ def _branch(
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _last(
     a: np.ndarray,  # float64 [m + 1]
     mass: float,  # tau p
@@ -221,7 +221,7 @@ def _last(
     return hits
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _order(
     gram: np.ndarray,  # float64 [u, u]
     masses: np.ndarray,  # float64 [u]
@@ -250,7 +250,7 @@ def _order(
     return order, slacks
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _inner(
     gram: np.ndarray,  # float64 [u, u]
     pool: np.ndarray,  # int64 [m]

@@ -1,12 +1,12 @@
 """The direct float64 forced error of a kept set: what every decision rests on."""
 
-import numba
 import numpy as np
 
+from ceiling.kernels.compiled import compiled
 from ceiling.kernels.gram import dot
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def forced_error(
     residuals: np.ndarray,  # float64 [u, d]
     masses: np.ndarray,  # float64 [u]
@@ -26,7 +26,7 @@ def forced_error(
     return np.sqrt(dot(g, g)) / mass
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def decide(
     error: float,  # direct error of
     kept: np.ndarray,  # bool [m], the set to decide on
@@ -47,7 +47,7 @@ def decide(
         found[2] += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def precedes(a: np.ndarray, b: np.ndarray) -> bool:
     """Whether the set `a` (bool [m]) sorts before the equally large set `b`.
 

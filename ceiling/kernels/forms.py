@@ -19,14 +19,15 @@ overflow). A search may leave out what has a larger form; it decides the rest by
 sum, so its answer is the direct sum's minimum whatever the screen let through.
 """
 
-import numba
 import numpy as np
+
+from ceiling.kernels.compiled import compiled
 
 EPSILON = float(np.finfo(np.float64).eps)
 """Relative: spacing of float64."""
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def slack(d: int, m: int, k: int, terms: float, spread: float, tie: float) -> float:
     """Upper bound of the computed form of any set whose direct error is ``tau (1 + tie)`` or less."""
     return 16.0 * (d + 2 * m + (k + 4) ** 2) * EPSILON * terms + 4.0 * tie * spread

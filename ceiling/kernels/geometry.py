@@ -5,16 +5,16 @@ precision, and those within its rounding of the lowest again in float64: with ``
 product of a value with it exceeds 1, a sum of `d` products strays at most ``(d + 2) eps``.
 """
 
-import numba
 import numpy as np
 
+from ceiling.kernels.compiled import compiled
 from ceiling.kernels.gram import dot
 
 BLOCK = 64
 """Keys whose running minimum is kept side by side, which vectorises."""
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def frank_wolfe(
     values: np.ndarray,  # float [N, d]
     columns: np.ndarray,  # float [d, N], the same: loops over keys vectorise
@@ -76,7 +76,7 @@ def frank_wolfe(
         keys[step], distances[step] = key, np.sqrt(dot(x, x))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _add_products(columns: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
     """``out_j += <v_j, x>``, four components at a time."""
     d, n = len(x), len(out)
@@ -91,7 +91,7 @@ def _add_products(columns: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
             out[j] += x[c] * a[j]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _lowest(numbers: np.ndarray) -> float:
     """The smallest number, over `BLOCK` running minima."""
     low = np.full(BLOCK, np.inf, numbers.dtype)

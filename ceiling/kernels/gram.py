@@ -1,10 +1,11 @@
 """Inner products; plain loops, as a compiled ``@`` would need SciPy and array expressions compile slowly."""
 
-import numba
 import numpy as np
 
+from ceiling.kernels.compiled import compiled
 
-@numba.njit(cache=True, nogil=True)
+
+@compiled
 def products(columns: np.ndarray, x: np.ndarray) -> np.ndarray:
     """``<v_j, x>``, float64 [k], of the vectors in the columns, float64 [d, k]."""
     d, k = columns.shape
@@ -16,7 +17,7 @@ def products(columns: np.ndarray, x: np.ndarray) -> np.ndarray:
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def dot(a: np.ndarray, b: np.ndarray) -> float:
     """``<a, b>`` over four partial sums, which pipeline."""
     first = second = third = fourth = 0.0

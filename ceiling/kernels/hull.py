@@ -5,16 +5,16 @@ The corral's affine hull is ``P_0 + span(P_i - P_0)``. Its edges are orthonormal
 single projection and stays orthogonal to the edges even where it is tiny beside the points.
 """
 
-import numba
 import numpy as np
 
+from ceiling.kernels.compiled import compiled
 from ceiling.kernels.gram import dot, products
 
 DEPENDENT = 1e-12
 """Relative: an edge that lies this close to the others' span is taken to lie in it."""
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def min_norm(
     points: np.ndarray,  # float64 [k, d]
     tolerance: float,  # wanted gap, in the units of the points
@@ -65,7 +65,7 @@ def min_norm(
     return norm, lower
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _extend(
     points: np.ndarray,  # float64 [k, d]
     corral: np.ndarray,  # int64 [k]
@@ -99,14 +99,14 @@ def _extend(
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _add(x: np.ndarray, factor: float, y: np.ndarray) -> None:
     """``x += factor * y``."""
     for c in range(len(x)):
         x[c] += factor * y[c]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _weights(edges: np.ndarray, along: np.ndarray, n: int) -> np.ndarray:
     """Affine weights of the nearest point, summing to 1, shape (n,): solves ``edges w = along``."""
     out = np.empty(n)
@@ -120,7 +120,7 @@ def _weights(edges: np.ndarray, along: np.ndarray, n: int) -> np.ndarray:
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _shrink(
     corral: np.ndarray,  # int64 [k], in and out
     weights: np.ndarray,  # float64 [k], in and out

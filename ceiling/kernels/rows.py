@@ -5,13 +5,13 @@ vectorises without fast-math. Both may be float32, as captured; arithmetic is fl
 relative to the heaviest key's: equal values give exact zeros, and a common offset costs no digits.
 """
 
-import numba
 import numpy as np
 
+from ceiling.kernels.compiled import compiled
 from ceiling.kernels.gram import dot
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def normalise(
     softmax: np.ndarray,  # float [n]
     masses: np.ndarray,  # float64 [n], out
@@ -33,7 +33,7 @@ def normalise(
     return np.nan if unfair else total
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def describe(
     values: np.ndarray,  # float [N, d]
     columns: np.ndarray,  # float [d, N], the same
@@ -66,7 +66,7 @@ def describe(
     return np.sqrt(radius), np.sqrt(dot(masses, squares[:n]))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _leaders(scores: np.ndarray, masses: np.ndarray, leaders: np.ndarray) -> None:
     """The positions of largest score, descending, among those of positive mass; -1 after the last."""
     count, size, least = len(leaders), 0, -1.0
@@ -85,7 +85,7 @@ def _leaders(scores: np.ndarray, masses: np.ndarray, leaders: np.ndarray) -> Non
     leaders[size:] = -1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _mean(values: np.ndarray, masses: np.ndarray, origin: np.ndarray, mean: np.ndarray) -> None:
     """``sum_j p_j (v_j - origin)``, four keys at a time."""
     mean[:] = 0.0
@@ -102,7 +102,7 @@ def _mean(values: np.ndarray, masses: np.ndarray, origin: np.ndarray, mean: np.n
             mean[c] += masses[j] * (a[c] - origin[c])
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _distances(
     columns: np.ndarray, n: int, origin: np.ndarray, mean: np.ndarray, squares: np.ndarray
 ) -> None:
@@ -123,7 +123,7 @@ def _distances(
             squares[j] += w * w
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def centre(
     values: np.ndarray,  # float [N, d]
     origin: np.ndarray,  # float64 [d]
@@ -138,7 +138,7 @@ def centre(
             out[c] = (v[c] - origin[c]) - mean[c]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def drop(
     masses: np.ndarray,  # float64 [n]
     leading: np.ndarray,  # int64 [k], keys of largest mass, descending, -1 after the last
@@ -163,7 +163,7 @@ def drop(
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _sum(numbers: np.ndarray) -> float:
     """Sum over four partial sums, which pipeline."""
     n, first, second, third, fourth = len(numbers), 0.0, 0.0, 0.0, 0.0
@@ -177,7 +177,7 @@ def _sum(numbers: np.ndarray) -> float:
     return (first + second) + (third + fourth)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def other_errors(
     values: np.ndarray,  # float [N, d]
     masses: np.ndarray,  # float64 [n]
@@ -202,7 +202,7 @@ def other_errors(
         by_leverage[b] = _forced_error(values, masses, origin, mean, kept[:count])
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _insert(keys: np.ndarray, s: int, kept: np.ndarray, count: int) -> int:
     """Insert keys into the ascending `kept` until it has `s`; those there already and -1 are skipped."""
     for j in keys:
@@ -218,7 +218,7 @@ def _insert(keys: np.ndarray, s: int, kept: np.ndarray, count: int) -> int:
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _forced_error(
     values: np.ndarray, masses: np.ndarray, origin: np.ndarray, mean: np.ndarray, kept: np.ndarray
 ) -> float:
@@ -232,7 +232,7 @@ def _forced_error(
     return np.sqrt(dot(g, g)) / mass
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def choose_pools(
     leading: np.ndarray,  # int64 [k], keys of largest mass, descending, -1 after the last
     ranking: np.ndarray,  # int64 [l], keys of largest p_j |v_j - mu|, descending, -1 after the last

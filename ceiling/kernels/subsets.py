@@ -21,9 +21,9 @@ lets through up to ``slack`` therefore has a scaled form of at most
 resolves about 2^-15 of ``R / p(A)``.
 """
 
-import numba
 import numpy as np
 
+from ceiling.kernels.compiled import compiled
 from ceiling.kernels.direct import decide, forced_error
 from ceiling.kernels.forms import slack
 from ceiling.kernels.lanes import LANES, add, load, minimum, not_above, store
@@ -37,7 +37,7 @@ SCALE = 2.0**30
 """Whole numbers the largest possible form is mapped to: a power of two below the range of int32."""
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def minima(
     residuals: np.ndarray,  # float64 [rows, u, d]
     masses: np.ndarray,  # float64 [rows, u]
@@ -74,7 +74,7 @@ def minima(
             ties[r] = int(found[r, 2])
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _scan(
     residuals: np.ndarray,  # float64 [rows, u, d]
     masses: np.ndarray,  # float64 [rows, u]
@@ -117,7 +117,7 @@ def _scan(
         )  # fmt: skip
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _fill(
     gram: np.ndarray,  # float64 [u, u]
     masses: np.ndarray,  # float64 [u]
@@ -165,7 +165,7 @@ def _fill(
     bounds[0, lane] = int(min(np.ceil(bound), 2.0**31 - 1))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _walk(
     residuals: np.ndarray,  # float64 [rows, u, d]
     masses: np.ndarray,  # float64 [rows, u]
@@ -222,7 +222,7 @@ def _walk(
         depth, first = depth + 1, c + 1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _replay(levels: np.ndarray, twice: np.ndarray, chosen: np.ndarray) -> None:
     """Make the choices so far again in one lane, int32 [k, m + 1] and [m, m], strided."""
     m = len(twice)
@@ -233,7 +233,7 @@ def _replay(levels: np.ndarray, twice: np.ndarray, chosen: np.ndarray) -> None:
         levels[depth + 1, m] = levels[depth, m] + levels[depth, c]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _choose(levels: np.ndarray, at: int, twice: np.ndarray, c: int, m: int) -> None:
     """From the level at `at`, write the next one: key `c` chosen, later keys to go."""
     row, deeper = c * m, at + m + 1
@@ -242,7 +242,7 @@ def _choose(levels: np.ndarray, at: int, twice: np.ndarray, c: int, m: int) -> N
     store(levels, deeper + m, add(load(levels, at + m), load(levels, at + c)))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _pairs(levels: np.ndarray, at: int, twice: np.ndarray, first: int, m: int, bounds: np.ndarray) -> int:
     """Lanes (bits) in which some pair of keys from `first` on brings the form down to the bound."""
     lowest = add(load(levels, at + first), load(levels, at + first + 1))
@@ -256,7 +256,7 @@ def _pairs(levels: np.ndarray, at: int, twice: np.ndarray, first: int, m: int, b
     return not_above(add(lowest, load(levels, at + m)), load(bounds, 0))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _decide_pairs(
     residuals: np.ndarray,  # float64 [rows, u, d]
     masses: np.ndarray,  # float64 [rows, u]
@@ -295,7 +295,7 @@ def _decide_pairs(
                     decide(error, kept, limit, best[r, :m], found[r])
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _decide_all(
     residuals: np.ndarray,  # float64 [u, d]
     masses: np.ndarray,  # float64 [u]

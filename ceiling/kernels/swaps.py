@@ -6,14 +6,14 @@ roundings, so the computed square is within ``16 (d + 2 m + 8) eps r^2`` of the 
 four to spare. Swaps that may be the lowest within that are summed directly; the direct sums decide.
 """
 
-import numba
 import numpy as np
 
+from ceiling.kernels.compiled import compiled
 from ceiling.kernels.direct import forced_error, precedes
 from ceiling.kernels.forms import EPSILON
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def balance_all(
     residuals: np.ndarray,  # float64 [rows, u, d]
     masses: np.ndarray,  # float64 [rows, u]
@@ -36,7 +36,7 @@ def balance_all(
         )
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def scratch_of(m: int, u: int, d: int) -> tuple:
     """Arrays that `balance` writes to; made once, as making them takes as long as a swap."""
     sets, indices, columns = np.empty((2, m), np.bool_), np.empty((2, m), np.int64), np.empty(m, np.uint64)
@@ -44,7 +44,7 @@ def scratch_of(m: int, u: int, d: int) -> tuple:
     return np.empty(d), sets, indices, columns, np.empty(u), keys, squares, near
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def balance(
     residuals: np.ndarray,  # float64 [u, d]
     masses: np.ndarray,  # float64 [u]
@@ -100,7 +100,7 @@ def balance(
     return start, error, swaps
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _bound_swaps(
     masses: np.ndarray,  # float64 [u]
     gram: np.ndarray,  # float64 [u, u]

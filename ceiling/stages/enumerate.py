@@ -23,6 +23,7 @@ from ceiling.objective import (
 )
 from ceiling.problem import InputError, check_budgets
 from ceiling.search import DEGENERATE, ENGINE, Task, head_of, measure
+from ceiling.search.plan import nodes_first
 from ceiling.store import SCHEMA_VERSION, Shards, config_id, is_whole
 
 BUDGETS = (4, 8, 16, 32)
@@ -172,11 +173,12 @@ def prepare(plan: Plan) -> None:
                 shards.write(table, path, columns)
 
 
-def warm_up() -> float:
-    """Compile the kernels, or load them from numba's cache; returns the seconds it took."""
+def warm_up(extras: dict[int, int]) -> float:
+    """Compile the kernels for these pools, or load them from numba's cache; returns the seconds it took."""
     start = perf_counter()
-    head = head_of(np.eye(4, dtype=np.float32))
-    measure([Task(head, np.full(4, 0.25, dtype=np.float32), np.zeros(4))], {2: 2})
+    wide = any(nodes_first(s + extra, s) for s, extra in extras.items())
+    head, weights = head_of(np.eye(24, dtype=np.float32)), np.arange(1, 25, dtype=np.float32) / 300
+    measure([Task(head, weights, np.zeros(24))], {8: 16} if wide else {2: 2})
     return perf_counter() - start
 
 
