@@ -316,7 +316,7 @@ def frank_wolfe(row: CentredRow, steps: int) -> tuple[np.ndarray, np.ndarray]:
     return keys, distances
 
 
-def ridge_leverage(keys: np.ndarray) -> np.ndarray:
+def ridge_leverage(keys: np.ndarray, gram: np.ndarray | None = None) -> np.ndarray:
     """Ridge leverage ``k_j^T (K^T K + lambda I)^-1 k_j`` of every key, shape (n,).
 
     ``lambda`` is `LEVERAGE_RIDGE` times the mean eigenvalue of ``K^T K`` (keys of norm 0 give 0).
@@ -325,8 +325,10 @@ def ridge_leverage(keys: np.ndarray) -> np.ndarray:
     ----------
     keys : ndarray of float64, shape (n, d)
         Post-rotation keys of one KV head, the visible ones.
+    gram : ndarray of float64, shape (d, d), optional
+        ``K^T K``, where it is known.
     """
-    gram = keys.T @ keys
+    gram = keys.T @ keys if gram is None else gram
     ridge = LEVERAGE_RIDGE * np.trace(gram) / len(gram)
     if ridge == 0:
         return np.zeros(len(keys))

@@ -205,18 +205,14 @@ def enumerate_unit(dump: Dump, unit: Unit, extras: dict[int, int], config: str) 
     values, keys, masses = document.values(layer), document.keys(layer), document.masses(layer)
     if not np.isfinite(keys).all():
         raise InputError(f"dump {dump.path}, document {unit.document}, layer {layer}: keys: not finite")
-    group = dump.heads // dump.kv_heads
-    heads = [head_of(each) for each in values]
-    for kv_head, head in enumerate(heads):
-        for r, position in enumerate(document.query_positions.tolist()):
-            window = dump.windows[layer]
-            start = 0 if window is None else max(0, position + 1 - window)
-            leverage = np.zeros(position + 1)
-            leverage[start:] = ridge_leverage(keys[kv_head, start : position + 1].astype(np.float64))
-            for query_head in range(kv_head * group, (kv_head + 1) * group):
-                tasks.append(Task(head, masses[query_head, r, : position + 1], leverage))
-                where.append({"head": query_head, "kv_head": kv_head, "position": position})
+    window, group = dump.windows[layer], dump.heads // dump.kv_heads
     try:
+        for kv_head in range(dump.kv_heads):
+            head, own = head_of(values[kv_head]), keys[kv_head].astype(np.float64)
+            for r, (position, leverage) in enumerate(_leverages(own, document.query_positions, window)):
+                for query_head in range(kv_head * group, (kv_head + 1) * group):
+                    tasks.append(Task(head, masses[query_head, r, : position + 1], leverage))
+                    where.append({"head": query_head, "kv_head": kv_head, "position": position})
         columns = measure(tasks, extras)
     except InputError:
         for query_head in range(dump.heads):
@@ -236,6 +232,22 @@ def enumerate_unit(dump: Dump, unit: Unit, extras: dict[int, int], config: str) 
     }
     columns |= {name: [where[row][name] for row in rows] for name in where[0]}
     return columns | {name: [value] * len(rows) for name, value in shared.items()}
+
+
+def _leverages(
+    keys: np.ndarray, positions: np.ndarray, window: int | None
+) -> Iterator[tuple[int, np.ndarray]]:
+    """Ridge leverage of the keys ``0 .. position`` at every ascending position; 0 outside the window."""
+    gram, summed = np.zeros((keys.shape[1],) * 2), 0
+    for position in positions.tolist():
+        start = 0 if window is None else max(0, position + 1 - window)
+        if start == 0:  # all before it are visible: add what is new
+            new = keys[summed : position + 1]
+            gram, summed = gram + new.T @ new, position + 1
+        leverage = np.zeros(position + 1)
+        visible = keys[start : position + 1]
+        leverage[start:] = ridge_leverage(visible, gram if start == 0 else visible.T @ visible)
+        yield position, leverage
 
 
 def _extras(budgets: Sequence[int], extra: int | None, cap: int | None) -> dict[int, int]:
