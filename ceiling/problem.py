@@ -80,10 +80,10 @@ class Row:
             raise InputError("values: dimension 0; a value vector needs at least one component")
         if (negative := masses < 0).any():
             j = int(np.argmax(negative))
-            raise InputError(f"masses[{j}]: {masses[j]!r} is negative; softmax weights are >= 0")
+            raise InputError(f"masses[{j}]: {masses[j]:g} is negative; softmax weights are >= 0")
         if (tiny := (masses > 0) & (masses < SMALLEST)).any():
             j = int(np.argmax(tiny))
-            raise InputError(f"masses[{j}]: {masses[j]!r} is below {SMALLEST:g}; write 0, which is no key")
+            raise InputError(f"masses[{j}]: {masses[j]:g} is below {SMALLEST:g}; write 0, which is no key")
         if (largest := np.abs(values).max()) > LARGEST or 0 < largest < SMALLEST:
             raise InputError(
                 f"values: the largest is {largest:g}; rescale it into {SMALLEST:g} .. {LARGEST:g}, "

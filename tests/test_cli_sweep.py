@@ -108,8 +108,8 @@ def test_the_table_is_the_stores(dump, swept):
     for name in expected.columns:
         assert table[name].to_list() == pytest.approx(expected[name].to_list()), name
     assert table["width"].to_list() == [
-        *("extra 4", "cap 500", "default", "cap 40,000"),
-        *("extra 4, cap 500", "cap 40,000", "default"),
+        *("at most 4", "cap 500", "default", "cap 40,000"),
+        *("at most 4, cap 500", "cap 40,000", "default"),
     ]
 
 
@@ -145,7 +145,7 @@ def test_a_dry_run_does_nothing(dump, tmp_path, capsys):
     ("options", "words"),
     [
         (("--caps", "many"), ("caps", "'many'")),
-        (("--caps", "0"), ("cap: 0 is not positive",)),
+        (("--caps", "0"), ("caps: 0 is not positive",)),
         (("--caps", "100000000000"), ("cap: 100000000000 subsets",)),
         (("--budgets", "4,4"), ("budgets", "4 is repeated")),
         (("--dump", "nowhere"), ("nowhere",)),

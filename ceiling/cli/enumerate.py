@@ -82,5 +82,5 @@ def describe(plan: "Plan") -> None:
     typer.echo(f"pools    {pools}")
     typer.echo(f"units    {len(plan.todo)} of {len(plan.units)} shards to do (document x layer)")
     typer.echo(f"work     {plan.subsets:,} subsets, at most")
-    typer.echo(f"bytes    about {plan.bytes / 1e6:,.0f} MB")
-    typer.echo(f"time     about {plan.seconds:,.0f} s on one core")
+    typer.echo(f"bytes    about {plan.bytes / 1e6:,.1f} MB")
+    typer.echo(f"time     about {plan.seconds:,.1f} s on one core, and half a minute once for the compiler")

@@ -26,5 +26,5 @@ def whole_numbers(field: str, text: str) -> list[int]:
     parts = [part.strip() for part in text.split(",")]
     for part in parts:
         if not part.removeprefix("-").isdecimal():
-            raise InputError(f"{field}: {part!r} is not a whole number; write e.g. 4,8,16,32")
+            raise InputError(f"{field}: {part!r} is not a whole number; write them out, separated by commas")
     return [int(part) for part in parts]

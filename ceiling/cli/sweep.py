@@ -15,7 +15,7 @@ from ceiling.cli.options import (
     VerifyOption,
     whole_numbers,
 )
-from ceiling.problem import InputError, check_budgets
+from ceiling.problem import InputError, check_budget, check_budgets
 
 if TYPE_CHECKING:
     import polars as pl
@@ -65,9 +65,10 @@ def sweep(
 ) -> None:
     """Enumerate a dump with ever wider pools; tabulate what a wider pool adds and what it costs.
 
-    The widths: 4 candidates beside the top-mass set, the default of `ceiling enumerate`, then as many as
-    each cap allows. Each is a configuration of the store and continues where it was stopped; a pool that
-    two widths share is enumerated once. Writes sweep.png, .pdf, .csv and .md.
+    The widths: at most 4 candidates beside the top-mass set, the default of `ceiling enumerate`, then as
+    many as each cap allows. Each is a configuration of the store and continues where it was stopped; a pool
+    that two widths share is enumerated once. Writes sweep.png, .pdf, .csv and .md. Other commands on that
+    store then need the --config of one width.
     """
     wanted = widths(whole_numbers("budgets", budgets), whole_numbers("caps", caps))
     plans = _plans(dump, store, wanted, verify)
@@ -95,10 +96,10 @@ def widths(budgets: Sequence[int], caps: Sequence[int]) -> list[Width]:
     """
     from ceiling.objective import default_extra
 
-    checked = check_budgets(budgets)
+    checked, caps = check_budgets(budgets), [check_budget(cap, field="caps") for cap in caps]
     default = {s: default_extra(s) for s in checked}
     narrow = {s: min(NARROW, extra) for s, extra in default.items()}
-    found = [Width("default", None, None, default), Width(f"extra {NARROW}", NARROW, None, narrow)]
+    found = [Width("default", None, None, default), Width(f"at most {NARROW}", NARROW, None, narrow)]
     for cap in sorted(set(caps)):
         found.append(Width(f"cap {cap:,}", None, cap, {s: default_extra(s, cap) for s in checked}))
     return found

@@ -8,7 +8,7 @@ import numpy as np
 
 from ceiling.kernels import branch, lanes, subsets, swaps
 from ceiling.objective import TIE, ZERO, check_extra, check_subsets
-from ceiling.problem import Answer, Row, Status, check_budget
+from ceiling.problem import Answer, InputError, Row, Status, check_budget
 from ceiling.search.batch import Batch, head_of
 from ceiling.search.plan import nodes_first
 
@@ -167,6 +167,8 @@ def kept_positions(batch: Batch, b: int, r: int, kept: np.ndarray) -> np.ndarray
 
 def _batch_of(row: Row, s: int, extra: int | None) -> tuple[Batch, int]:
     s, extra = check_budget(s), check_extra(s, extra)
+    if not isinstance(row, Row):
+        raise InputError(f"row: {type(row).__name__}; make one with ceiling.Row(masses, values)")
     batch = Batch({s: extra}, 1, *row.values.shape)
     batch.read(0, head_of(row.values), row.masses)
     return batch.close(), s

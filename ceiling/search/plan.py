@@ -11,13 +11,15 @@ SHARE = 100
 """Subsets a node: branch and bound gives up after a hundredth as many nodes as there are subsets, about
 when it has taken as long as enumerating them all."""
 
-WIDE = 1024
-"""Keys: the enumeration's matrices of larger pools take more than 64 MB; these are left to branch and bound
-alone, however many nodes it takes."""
+WIDE = 256
+"""Keys: larger pools have few subsets for the size of the enumeration's matrices (4 MB at this one, for
+sixteen rows) and are left to branch and bound alone, however many nodes it takes."""
 
 
 def nodes_first(m: int, s: int) -> int:
     """Nodes of branch and bound to try before every subset of `m` keys at budget `s`; 0 for none."""
-    if min(s, m - s) < 2 or comb(m, s) <= EXHAUSTIVE:
+    if min(s, m - s) < 2:
         return 0
-    return comb(m, s) // SHARE if m <= WIDE else 2**62
+    if m > WIDE:
+        return 2**62
+    return comb(m, s) // SHARE if comb(m, s) > EXHAUSTIVE else 0
