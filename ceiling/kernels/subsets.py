@@ -33,6 +33,9 @@ TIGHTEN = 0.99
 """A row is screened anew once a set is found that is at least this much better than its incumbent: a new
 form costs about as much as ten decisions, and far incumbents let thousands of sets through."""
 
+VANISHING = 1e-290
+"""Below this the scale of a form would overflow: all its entries become 0 and nothing is screened out."""
+
 SCALE = 2.0**30
 """Whole numbers the largest possible form is mapped to: a power of two below the range of int32."""
 
@@ -142,7 +145,7 @@ def _fill(
         reach += np.sqrt(gram[pool[i], pool[i]])
     spread = square * weight * weight
     terms = reach * reach + spread
-    scale = SCALE / terms if terms > 0 else 0.0
+    scale = SCALE / terms if terms > VANISHING else 0.0
     total = 0.0
     for i in range(m):
         row, moved = gram[pool[i]], square * weights[i]
