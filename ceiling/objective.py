@@ -32,7 +32,11 @@ EXTRA_CAP = 24
 """Keys: the paper's largest number of candidates beside the top-mass set."""
 
 MAX_SUBSETS = 10**10
-"""Subsets an instance: about ten seconds of one core; beyond that a grid never ends."""
+"""Subsets an instance: seconds of one core, minutes where proofs exclude little, and hours where all sets
+tie; beyond that a grid never ends."""
+
+MAX_POOL = 8192
+"""Keys: the inner products of a larger pool take more than half a gigabyte a row."""
 
 LEVERAGE_RIDGE = 1e-2
 """Ridge of the leverage scores, in units of the mean eigenvalue of ``K^T K``. The paper gives no
@@ -258,7 +262,9 @@ def check_extra(s: int, extra: int | None) -> int:
 
 
 def check_subsets(candidates: int, s: int) -> None:
-    """`InputError` where a pool has more subsets of size `s` than any run would enumerate."""
+    """`InputError` where a pool has more keys, or subsets of size `s`, than any run would take."""
+    if candidates > MAX_POOL:
+        raise InputError(f"extra: a pool of {candidates} keys; at most {MAX_POOL} are taken")
     if (subsets := comb(candidates, s)) > MAX_SUBSETS:
         raise InputError(
             f"extra: a pool of {candidates} keys has {subsets:.3g} subsets of size {s}; "

@@ -14,9 +14,9 @@ MASS_SUM_TOLERANCE = 1e-3
 4e-3 relative per term but sums far closer; anything beyond is not a softmax row."""
 
 
-SMALLEST, LARGEST = 1e-100, 1e100
-"""Bounds of positive masses and of the largest value: inside, no square or product of the two
-under- or overflows in float64, on which exactness rests."""
+SMALLEST, LARGEST = 1e-60, 1e100
+"""Bounds of positive masses and of the largest value: inside, the square of a mass times a rounding of a
+value, 1e-272, does not underflow, nor do sums of squares overflow, on which exactness rests."""
 
 
 class InputError(ValueError):

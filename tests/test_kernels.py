@@ -47,7 +47,7 @@ def balanced(row: objective.CentredRow, kept: np.ndarray) -> tuple[float, float,
     """`swaps.balance` with every key in the pool."""
     z = row.residuals
     limits = (objective.TIE, objective.ZERO * row.sigma)
-    scratch = swaps.scratch_of(len(z), *z.shape)
+    scratch = swaps.scratch_of(len(z), int(kept.sum()), *z.shape)
     return swaps.balance(z, row.masses, z @ z.T, np.arange(len(z)), *limits, kept, scratch)
 
 
@@ -196,7 +196,7 @@ for m in range(1, 10):
         seen.clear()
         scratch = lanes.aligned(m, m), lanes.aligned(max(min(s, m - s), 1), m + 1)
         out = np.zeros((1, m), dtype=bool), np.zeros((1, 3))
-        subsets._scan(z, p, gram, pool, row, 0, 1, m, s, np.ones(1), np.zeros(1), 1e-12, True, *scratch, *out)
+        subsets._scan(z, p, gram, pool, row, m, s, np.ones(1), np.zeros(1), 1e-12, True, *scratch, *out)
         assert sorted(seen) == list(itertools.combinations(range(m), s)), (m, s)
 """
 

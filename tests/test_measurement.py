@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import ceiling
 from ceiling import objective
+from ceiling.problem import InputError
 from ceiling.search import DEGENERATE, Task, head_of, measure
 from tests import oracle
 from tests.strategies import Problem, close, grid_problems, wild_problems
@@ -143,3 +144,12 @@ def test_nearly_all_mass_on_one_key_keeps_its_digits(dropped):
         assert tuple(found["kept_pool"]) == best.kept
         assert found["free_pool"] is not None
         assert abs(found["free_pool"] - sqrt(oracle.free(exact, best.kept))) <= FREE * found["sigma"]
+
+
+@pytest.mark.parametrize("value", [np.inf, np.nan, 1e101, -1e160])
+def test_values_that_squares_cannot_hold_are_refused(value: float):
+    """Once they gave infinite errors called exact."""
+    values = np.eye(4)
+    values[2, 1] = value
+    with pytest.raises(InputError, match="values: not finite, or beyond 1e\\+100"):
+        head_of(values)

@@ -2,7 +2,8 @@
 
 Each step wants the key most opposed to the current point ``x``. All keys are ranked in the values' own
 precision, and those within its rounding of the lowest again in float64: with ``x`` scaled so that no
-product of a value with it exceeds 1, a sum of `d` products strays at most ``(d + 2) eps``.
+product of a value with it exceeds 1, a sum of `d` products strays at most ``(d + 2) eps``, as long as
+float32 values are not all below 1e-38, where they lose digits; the walk is then a longer one, still a bound.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""One pass over an attention row: its mean, distances, leading keys, and the Gram matrix of their residuals.
+"""One pass over an attention row: its mean, distances, leading keys, candidate pools and other selectors.
 
 Values come twice, a key a row and a component a row, so that every loop runs over contiguous memory and
 vectorises without fast-math. Both may be float32, as captured; arithmetic is float64. Values are taken
@@ -16,7 +16,7 @@ def normalise(
     softmax: np.ndarray,  # float [n]
     masses: np.ndarray,  # float64 [n], out
 ) -> float:
-    """Divide softmax weights by their sum; return the sum, NaN where a weight is negative or not finite.
+    """Divide softmax weights by their sum; return the sum, NaN where it or a weight is none.
 
     The sum carries what each addition lost (Neumaier), so that its order does not matter.
     """
@@ -28,9 +28,11 @@ def normalise(
         lost += (total - larger) + p if total >= p else (p - larger) + total
         total = larger
     total += lost
+    if unfair > 0 or not total > 0:
+        return np.nan
     for j in range(len(softmax)):
         masses[j] = softmax[j] / total
-    return np.nan if unfair else total
+    return total
 
 
 @compiled
@@ -222,7 +224,7 @@ def _insert(keys: np.ndarray, s: int, kept: np.ndarray, count: int) -> int:
 def _forced_error(
     values: np.ndarray, masses: np.ndarray, origin: np.ndarray, mean: np.ndarray, kept: np.ndarray
 ) -> float:
-    """Forced error of ascending positions, as `ceiling.kernels.direct` sums it."""
+    """Forced error of ascending positions."""
     g, mass = np.zeros(len(mean)), 0.0
     for j in kept:
         p, v = masses[j], values[j]

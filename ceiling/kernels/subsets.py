@@ -10,15 +10,14 @@ and all of it runs on vectors of sixteen int32 numbers, one instance a lane (`ce
 so that no step depends on the length of a loop. A node whose minimum is not above the bound of its
 lane is walked again, and whoever passes is decided by the direct float64 sum.
 
-Proof that int32 is enough.  Let ``T = R^2 + tau^2 P^2`` as in `forms`. Every number the search forms
-is a difference of two of the set's partial forms, ``|g|^2 - tau^2 p^2`` with ``|g| <= R`` and
-``p <= P``; completing squares, ``|z_i|^2 + 2 |z_i| |g_C| <= (|z_i| + |g_C|)^2 <= R^2``, and the same with the
-pool's total less the dropped keys for ``g_C``; so each is at most ``T`` in size. Scaled by ``2^30 / T``
-and rounded to whole numbers, sums stay below 2^31, are exact, and a subset's form adds ``k`` entries
-``t``, ``k (k - 1) / 2`` entries ``2 H`` and the start, each rounded by at most a half. A set that `forms`
-lets through up to ``slack`` therefore has a scaled form of at most
-``slack 2^30 / T + (k (k + 1) / 2 + 1) / 2``, which rounded up is its lane's bound. In error this
-resolves about 2^-15 of ``R / p(A)``.
+Proof that int32 is enough.  Let ``T = R^2 + tau^2 P^2`` as in `forms`. In the order in which the search
+adds (``t_i``, then ``2 H_ij``, then ``t_j``, then the form), every number it forms is a partial form
+``|g|^2 - tau^2 p^2`` with ``|g| <= R`` and ``0 <= p <= P``, or a difference of two. Partial forms lie in
+``[-tau^2 P^2, R^2]``, so each number is at most ``T`` in size. Scaled by ``2^30 / T`` and rounded to whole
+numbers, sums stay below 2^31, are exact, and a subset's form adds ``k`` entries ``t``, ``k (k - 1) / 2``
+entries ``2 H`` and the start, each rounded by at most a half. A set that `forms` lets through up to
+``slack`` therefore has a scaled form of at most ``slack 2^30 / T + (k (k + 1) / 2 + 1) / 2``, which rounded
+up is its lane's bound. In error this resolves about 2^-15 of ``R / p(A)``.
 """
 
 import numpy as np
@@ -64,17 +63,19 @@ def minima(
     minimum. A first pass finds the two smallest errors; only where they tie, a second counts.
     """
     found, limits = np.full((len(residuals), 3), np.inf), np.maximum(taus, zeros)
-    common, g = (residuals, masses, gram, pools, some), np.empty(residuals.shape[2])
-    _scan(*common, 0, len(some), m, s, limits, zeros, tie, False, twice, levels, best, found)
-    for at in range(len(some)):
-        r = some[at]
+    g, common = np.empty(residuals.shape[2]), (residuals, masses, gram, pools, some)
+    _scan(*common, m, s, limits, zeros, tie, False, twice, levels, best, found)
+    tied, n = np.empty_like(some), 0
+    for r in some:
         errors[r], ties[r] = found[r, 0], 1
         limits[r] = max(found[r, 0] * (1 + tie), zeros[r])
         if found[r, 1] <= limits[r]:
-            found[r, 2] = 0.0
-            _scan(*common, at, at + 1, m, s, limits, zeros, tie, True, twice, levels, best, found)
-            errors[r] = forced_error(residuals[r], masses[r], pools[r, :m], best[r, :m], g)
-            ties[r] = int(found[r, 2])
+            found[r, 2], tied[n], n = 0.0, r, n + 1
+    common = residuals, masses, gram, pools, tied[:n]
+    _scan(*common, m, s, limits, zeros, tie, True, twice, levels, best, found)
+    for r in tied[:n]:
+        errors[r] = forced_error(residuals[r], masses[r], pools[r, :m], best[r, :m], g)
+        ties[r] = int(found[r, 2])
 
 
 @compiled
@@ -84,8 +85,6 @@ def _scan(
     gram: np.ndarray,  # float64 [rows, u, u]
     pools: np.ndarray,  # int64 [rows, >= m]
     some: np.ndarray,  # int64 [n]
-    begin: int,
-    end: int,
     m: int,
     s: int,
     taus: np.ndarray,  # float64 [rows]
@@ -97,17 +96,17 @@ def _scan(
     best: np.ndarray,  # bool [rows, >= m], out
     found: np.ndarray,  # float64 [rows, 3], out
 ) -> None:
-    """Visit every subset of the rows ``some[begin:end]``, LANES rows at a time."""
+    """Visit every subset of the rows `some`, LANES rows at a time."""
     if min(s, m - s) < 2:
-        for r in some[begin:end]:
+        for r in some:
             limit = taus[r] if counting else -1.0
             _decide_all(residuals[r], masses[r], pools[r, :m], s, limit, best[r, :m], found[r])
         return
     bounds, d = np.empty((1, LANES), dtype=np.int32), residuals.shape[2]
     room = np.empty((2, m))
-    for first in range(begin, end, LANES):
-        bounds[:] = -(2**31)  # a lane without a row is below no bound
-        batch = some[first : min(first + LANES, end)]
+    for first in range(0, len(some), LANES):
+        bounds[:] = -(2**31)  # a lane without a row passes hardly ever; nothing is decided in it
+        batch = some[first : first + LANES]
         for lane in range(len(batch)):
             r = batch[lane]
             _fill(
@@ -155,15 +154,14 @@ def _fill(
             if dropping:
                 sums[i] += entry
                 sums[j] += entry
-                total += entry
         own = scale * (row[pool[i]] - moved * weights[i])
-        total += own
         levels[0, i, lane] = int(np.rint(own))
     if dropping:  # from the whole pool, whose form is the total
         for i in range(m):
             own = scale * (gram[pool[i], pool[i]] - square * weights[i] * weights[i])
             levels[0, i, lane] = int(np.rint(-own - sums[i]))
-    levels[0, m, lane] = int(np.rint(total)) if dropping else 0
+            total += own + 0.5 * sums[i]
+    levels[0, m, lane] = int(np.rint(total))
     bound = slack(d, m, k, terms, spread, tie) * scale + 0.25 * k * (k + 1) + 0.5
     bounds[0, lane] = int(min(np.ceil(bound), 2.0**31 - 1))
 
@@ -189,7 +187,7 @@ def _walk(
 ) -> None:
     """The tree over all but the last two choices; its leaves are nodes of pairs."""
     k, d = min(s, m - s), residuals.shape[2]
-    kept, g, scratch = np.empty(m, dtype=np.bool_), np.empty(d), scratch_of(m, masses.shape[1], d)
+    kept, g, scratch = np.empty(m, dtype=np.bool_), np.empty(d), scratch_of(m, s, masses.shape[1], d)
     room = np.empty((2, m))
     chosen, depth, first = np.zeros(k, dtype=np.int64), 0, 0
     chosen[0] = -1
@@ -248,8 +246,8 @@ def _choose(levels: np.ndarray, at: int, twice: np.ndarray, c: int, m: int) -> N
 @compiled
 def _pairs(levels: np.ndarray, at: int, twice: np.ndarray, first: int, m: int, bounds: np.ndarray) -> int:
     """Lanes (bits) in which some pair of keys from `first` on brings the form down to the bound."""
-    lowest = add(load(levels, at + first), load(levels, at + first + 1))
-    lowest = add(lowest, load(twice, (first + 1) * m + first))
+    lowest = add(load(levels, at + first), load(twice, (first + 1) * m + first))
+    lowest = add(lowest, load(levels, at + first + 1))
     for j in range(first + 2, m):
         row = j * m
         below = add(load(levels, at + first), load(twice, row + first))
@@ -283,9 +281,10 @@ def _decide_pairs(
     m = len(kept)
     dropping = m - s < s
     for j in range(first + 1, m):
-        form = add(load(levels, at + m), load(levels, at + j))
         for i in range(first, j):
-            lanes = not_above(add(add(form, load(levels, at + i)), load(twice, j * m + i)), load(bounds, 0))
+            form = add(load(levels, at + i), load(twice, j * m + i))
+            form = add(add(form, load(levels, at + j)), load(levels, at + m))
+            lanes = not_above(form, load(bounds, 0))
             for lane in range(len(batch) if lanes != 0 else 0):
                 if lanes >> lane & 1:
                     kept[:] = dropping

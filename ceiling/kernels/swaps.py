@@ -21,6 +21,7 @@ def balance_all(
     pools: np.ndarray,  # int64 [rows, >= m]
     some: np.ndarray,  # int64 [n], the rows to do
     m: int,
+    s: int,
     tie: float,
     zeros: np.ndarray,  # float64 [rows]
     kept: np.ndarray,  # bool [rows, >= m], in: start sets, out: balanced sets
@@ -29,7 +30,7 @@ def balance_all(
     swaps: np.ndarray,  # int64 [rows], out
 ) -> None:
     """`balance` of some rows with pools of `m` keys."""
-    scratch = scratch_of(m, residuals.shape[1], residuals.shape[2])
+    scratch = scratch_of(m, s, residuals.shape[1], residuals.shape[2])
     for r in some:
         starts[r], errors[r], swaps[r] = balance(
             residuals[r], masses[r], gram[r], pools[r, :m], tie, zeros[r], kept[r, :m], scratch
@@ -37,10 +38,10 @@ def balance_all(
 
 
 @compiled
-def scratch_of(m: int, u: int, d: int) -> tuple:
+def scratch_of(m: int, s: int, u: int, d: int) -> tuple:
     """Arrays that `balance` writes to; made once, as making them takes as long as a swap."""
     sets, indices, columns = np.empty((2, m), np.bool_), np.empty((2, m), np.int64), np.empty(m, np.uint64)
-    keys, squares, near = np.empty((4, m)), np.empty((2, m, m)), np.empty((m * m, 2), np.int64)
+    keys, squares, near = np.empty((4, m)), np.empty((2, s, m - s)), np.empty((s * (m - s), 2), np.int64)
     return np.empty(d), sets, indices, columns, np.empty(u), keys, squares, near
 
 
@@ -111,7 +112,7 @@ def _bound_swaps(
     columns: np.ndarray,  # uint64 [m], scratch
     along: np.ndarray,  # float64 [u], scratch: <g, z_j>
     keys: np.ndarray,  # float64 [4, m], scratch
-    squares: np.ndarray,  # float64 [2, m, m], out: [s, m - s] lower and upper bounds
+    squares: np.ndarray,  # float64 [2, s, m - s], out: lower and upper bounds
 ) -> float:
     """Bound the squared error after every swap; return the least upper bound."""
     m, s, n, square, reach, rest = len(pool), len(inside), len(outside), 0.0, 0.0, 0.0

@@ -70,7 +70,8 @@ def _axes(axes: Axes, title: str) -> None:
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(LogLocator(numticks=TICKS))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_ylim(0, axes.dataLim.ymax * HEADROOM or 1)
+    highest = axes.dataLim.ymax
+    axes.set_ylim(0, highest * HEADROOM if 0 < highest < np.inf else 1)
     axes.margins(x=0.08)
     axes.set_xlabel("subsets an instance")
     axes.set_title(title, pad=3)

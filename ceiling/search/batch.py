@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ceiling.kernels import geometry, rows
-from ceiling.problem import MASS_SUM_TOLERANCE, InputError, Row
+from ceiling.problem import LARGEST, MASS_SUM_TOLERANCE, InputError, Row
 
 
 class Head(NamedTuple):
@@ -16,9 +16,9 @@ class Head(NamedTuple):
 
 
 def head_of(values: np.ndarray) -> Head:
-    """Both layouts of ``values``, shape (N, d); InputError where one is not finite."""
-    if not np.isfinite(values).all():
-        raise InputError("values: not finite")
+    """Both layouts of ``values``, shape (N, d); InputError where one is not finite or beyond `LARGEST`."""
+    if not float(np.abs(values).max()) <= LARGEST:
+        raise InputError(f"values: not finite, or beyond {LARGEST:g}; rescale them, errors scale along")
     values = np.ascontiguousarray(values)
     return Head(values, np.ascontiguousarray(values.T))
 

@@ -7,7 +7,7 @@ from math import comb
 import numpy as np
 
 from ceiling.kernels import branch, lanes, subsets, swaps
-from ceiling.objective import TIE, ZERO, check_extra, check_subsets
+from ceiling.objective import POOL_CAP, TIE, ZERO, check_extra, check_subsets
 from ceiling.problem import Answer, InputError, Row, Status, check_budget
 from ceiling.search.batch import Batch, head_of
 from ceiling.search.plan import nodes_first
@@ -59,11 +59,10 @@ def search(batch: Batch, b: int, exhaust: bool = True) -> Found:
     for m in sorted(set(sizes[some].tolist())):
         rows = some[sizes[some] == m]
         swaps.balance_all(
-            batch.residuals, batch.masses, batch.gram, batch.pools[b], rows, m, TIE, zeros,
+            batch.residuals, batch.masses, batch.gram, batch.pools[b], rows, m, s, TIE, zeros,
             found.kept_balanced, found.top, found.balanced, found.swaps,
         )  # fmt: skip
         if exhaust:
-            check_subsets(m, s)
             _exhaust(batch, b, rows, m, s, zeros, found)
     return found
 
@@ -83,12 +82,15 @@ def _exhaust(batch: Batch, b: int, rows: np.ndarray, m: int, s: int, zeros: np.n
                 unproved.append(r)
                 taus[r] = min(taus[r], found.pool[r])
         rows = np.array(unproved, dtype=np.int64)
-    if len(rows):
+    # Wide pools take long enough to want to be interrupted between one vector of rows and the next.
+    stride = lanes.LANES if total > POOL_CAP else max(len(rows), 1)
+    for first in range(0, len(rows), stride):
+        some = rows[first : first + stride]
         subsets.minima(
-            batch.residuals, batch.masses, batch.gram, batch.pools[b], rows, m, s, taus, TIE, zeros,
+            batch.residuals, batch.masses, batch.gram, batch.pools[b], some, m, s, taus, TIE, zeros,
             *_room(m, min(s, m - s)), found.kept_pool, found.pool, found.ties,
         )  # fmt: skip
-        found.subsets[rows], found.excluded[rows] = total, 0
+        found.subsets[some], found.excluded[some] = total, 0
 
 
 def _room(m: int, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -132,8 +134,8 @@ def best_in_pool(row: Row, s: int, extra: int | None = None) -> Answer:
     Minimum of ``e_S`` over the pool of section 3 of arXiv 2608.25230; errors within 1e-12
     relative tie and the lexicographically smallest sorted set wins.
     """
-    batch, s = _batch_of(row, s, extra)
-    if row.n_keys <= s:
+    batch = _batch_of(row, s, extra)
+    if batch is None:
         return _keep_all(row)
     found = search(batch, 0)
     kept = kept_positions(batch, 0, 0, found.kept_pool)
@@ -152,8 +154,8 @@ def balance(row: Row, s: int, extra: int | None = None) -> Answer:
         ``swaps`` counts the swaps made; ``status`` is ``trivial`` where all keys are kept, else
         ``gap``: a local optimum proves nothing about the pool's.
     """
-    batch, s = _batch_of(row, s, extra)
-    if row.n_keys <= s:
+    batch = _batch_of(row, s, extra)
+    if batch is None:
         return _keep_all(row, swaps=0)
     found = search(batch, 0, exhaust=False)
     kept = kept_positions(batch, 0, 0, found.kept_balanced)
@@ -165,13 +167,17 @@ def kept_positions(batch: Batch, b: int, r: int, kept: np.ndarray) -> np.ndarray
     return batch.keys[r, batch.pools[b, r][kept[r]]]
 
 
-def _batch_of(row: Row, s: int, extra: int | None) -> tuple[Batch, int]:
+def _batch_of(row: Row, s: int, extra: int | None) -> Batch | None:
+    """A batch of one row; None where the budget keeps every key."""
     s, extra = check_budget(s), check_extra(s, extra)
     if not isinstance(row, Row):
         raise InputError(f"row: {type(row).__name__}; make one with ceiling.Row(masses, values)")
+    if row.n_keys <= s:
+        return None
+    check_subsets(min(s + extra, row.n_keys), s)
     batch = Batch({s: extra}, 1, *row.values.shape)
     batch.read(0, head_of(row.values), row.masses)
-    return batch.close(), s
+    return batch.close()
 
 
 def _keep_all(row: Row, swaps: int | None = None) -> Answer:

@@ -20,7 +20,7 @@ DEGENERATE = 1e-6
 is noise and its ratios mean nothing."""
 
 BATCH_BYTES = 2**28
-"""Of Gram matrices held at once: rows of very wide pools are taken a few at a time."""
+"""Of residuals and Gram matrices held at once: rows of very wide pools are taken a few at a time."""
 
 
 class Task(NamedTuple):
@@ -54,11 +54,12 @@ def measure(tasks: Sequence[Task], extras: dict[int, int]) -> dict[str, list[Any
     """
     longest = max(len(task.softmax) for task in tasks)
     keys = min(longest, max(extras) + max(s + extra for s, extra in extras.items()))
-    room = max(BATCH_BYTES // (8 * keys * keys), 1)
+    d = tasks[0].head.values.shape[1]
+    room = max(BATCH_BYTES // (8 * keys * (keys + 3 * d)), 1)
     columns: dict[str, list[Any]] = {}
     for first in range(0, len(tasks), room):
         some = tasks[first : first + room]
-        batch = Batch(extras, len(some), longest, some[0].head.values.shape[1])
+        batch = Batch(extras, len(some), longest, d)
         for r, task in enumerate(some):
             batch.read(r, *task)
         for name, values in _columns(batch.close()).items():
