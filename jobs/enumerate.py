@@ -7,26 +7,29 @@ On this machine, with a local Ray:
 On a cluster, the dump and the store on a path that every node sees:
 
     ray job submit --working-dir . -- python jobs/enumerate.py --dump /shared/dump --store /shared/store
+    ray submit cluster.yaml jobs/enumerate.py -- --dump /shared/dump --store /shared/store
+
+Shards that exist are done: the same command continues where a run stopped. A unit that fails, or takes four
+workers along, is named at the end; all others complete. Every run keeps an event log, one JSON object a unit:
+time, document, layer, outcome (done, kept, failed), seconds, subsets, excluded, retries, node, host, pid,
+reason, trace.
 """
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ceiling import cluster
 from ceiling.cli.enumerate import describe
+from ceiling.cli.job import advancing, exit_code, report_failed
 from ceiling.cli.options import whole_numbers
-from ceiling.cli.progress import progress
-from ceiling.problem import InputError
 from ceiling.stages import enumerate as stage
-
-UNITS_PER_TASK = 8
-"""Eight 1 024-token layers take about half a second: far more than the scheduling of a task."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the job; returns the exit code (0 done, 1 failed, 2 bad input, 130 interrupted)."""
+    """Run the job; returns the exit code (0 done, 1 units failed, 2 bad input, 130 interrupted)."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -42,50 +45,67 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--cap", type=int, help="as many candidates as keep an instance within so many subsets"
     )
     parser.add_argument("--verify", action="store_true", help="first compare the files with their sha256")
+    parser.add_argument("--log", type=Path, help="event log to append to (default a new file in STORE/.log)")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     parser.add_argument(
         "--dry-run", action="store_true", help="print units, bytes and a time estimate; do nothing"
     )
     options = parser.parse_args(argv)
-    try:
-        dump, store = options.dump.resolve(), options.store.resolve()
-        budgets = whole_numbers("budgets", options.budgets)
-        plan = stage.plan(dump, store, budgets, options.extra, options.cap, options.verify)
-        if options.dry_run:
-            describe(plan)
-        elif not plan.todo:
-            stage.prepare(plan)
-            print(f"nothing to do: all {len(plan.units)} shards exist in {plan.store}")
-        else:
-            run(plan)
-    except KeyboardInterrupt:
-        print("enumerate: interrupted; finished shards are kept, the same command continues", file=sys.stderr)
-        return 130
-    except Exception as error:
-        if options.debug:
-            raise
-        print(f"enumerate: {' '.join(str(error).split())}", file=sys.stderr)
-        return 2 if isinstance(error, InputError) else 1
-    return 0
+    return exit_code("enumerate", lambda: _job(options), options.debug)
 
 
-def run(plan: stage.Plan) -> None:
-    """Do the missing units on the cluster this process belongs to, or on a local one."""
+def _job(options: argparse.Namespace) -> int:
+    dump = cluster.shared_path("dump", options.dump)
+    store = cluster.shared_path("store", options.store)
+    budgets = whole_numbers("budgets", options.budgets)
+    plan = stage.plan(dump, store, budgets, options.extra, options.cap, options.verify)
+    if options.dry_run:
+        describe(plan)
+        return 0
     stage.prepare(plan)
-    batches = [plan.todo[i : i + UNITS_PER_TASK] for i in range(0, len(plan.todo), UNITS_PER_TASK)]
+    if not plan.todo:
+        print(f"nothing to do: all {len(plan.units)} shards exist in {plan.store}")
+        return 0
+    log = cluster.EventLog(options.log or cluster.log_path(plan.store, "enumerate"))
+    return run(plan, log)
+
+
+def run(plan: stage.Plan, log: cluster.EventLog) -> int:
+    """Do the missing units on the cluster this process belongs to, or on a local one."""
+    failed: list[tuple[str, str]] = []
+    ends: Counter[str] = Counter()
+    shared = (plan.dump, plan.store, plan.extras, plan.id)
     cpus = cluster.start()
     try:
-        with progress(f"enumerate on {cpus} CPUs", len(plan.todo)) as advance:
-            for batch, _ in cluster.run_batches(_task, (plan.dump, plan.store, plan.extras), batches, cpus):
-                for _ in batch:
-                    advance()
+        with advancing(f"enumerate on {cpus} CPUs", len(plan.todo)) as advance:
+            for outcome in cluster.run(_task, shared, plan.todo, seconds=plan.seconds / len(plan.todo)):
+                document, layer = outcome.unit
+                done: stage.Done | None = outcome.result
+                ends[end := "failed" if done is None else "kept" if done.kept else "done"] += 1
+                log.write(
+                    outcome,
+                    document=document,
+                    layer=layer,
+                    outcome=end,
+                    seconds=done.seconds if done else outcome.seconds,
+                    subsets=done.subsets if done else 0,
+                    excluded=done.excluded if done else 0,
+                )
+                if outcome.reason is not None:
+                    failed.append((f"document {document}, layer {layer}", outcome.reason))
+                advance()
     finally:
+        log.close()
         cluster.stop()
-    print(f"{len(plan.todo)} shards -> {plan.store}")
+    kept = f", {ends['kept']} done by another run meanwhile" if ends["kept"] else ""
+    print(f"{ends['done']} shards{kept} -> {plan.store}, events -> {log.path}")
+    return report_failed("enumerate", failed)
 
 
-def _task(dump: Path, store: Path, extras: dict[int, int], units: Sequence[stage.Unit]) -> list[stage.Done]:
-    return list(stage.run_units(dump, store, extras, units))
+def _task(
+    dump: Path, store: Path, extras: dict[int, int], dump_id: str, units: Sequence[stage.Unit]
+) -> Iterator[stage.Done]:
+    yield from stage.run_units(dump, store, extras, units, dump_id)
 
 
 if __name__ == "__main__":

@@ -215,6 +215,7 @@ def test_a_full_disk_leaves_no_half_shard(dump: Path, tmp_path: Path):
         ("nan", "head 1, row 2: .*not finite"),
         ("negative", "head 1, row 2: .*negative"),
         ("sum", "head 1, row 2: .*sum is"),
+        ("zero", "head 1, row 2: .*sum is 0"),
         ("values", "head 0, row 0: values.3, 2.: inf is not finite"),
     ],
 )

@@ -43,6 +43,8 @@ def write_toy_dump(folder: Path, *, documents: int = 2, seed: int = 0, spoil: st
                     bad = spoil if (document, layer) == (0, 1) else None
                     if bad in BAD_MASSES:
                         masses[1, 2, positions[document][2]] = BAD_MASSES[bad]
+                    if bad == "zero":
+                        masses[1, 2] = 0
                     file.write(f"masses.{layer}", masses)
                     for name in ("values", "keys"):
                         floats = rng.standard_normal((KV_HEADS, TOKENS, DIM)).astype(np.float32)

@@ -29,8 +29,9 @@ from ceiling.store import SCHEMA_VERSION, Shards, config_id, is_whole
 BUDGETS = (4, 8, 16, 32)
 """Keys kept: the budgets of the paper's enumeration."""
 
-SUBSETS_PER_SECOND, SECONDS_PER_ROW = 2.5e9, 1.1e-3
-"""One core, for the estimate of ``--dry-run`` only: the kernel's rate, and everything else."""
+SUBSETS_PER_SECOND, SECONDS_PER_ROOT, SECONDS_PER_ROW = 2.5e9, 1.6e-7, 1.1e-3
+"""One core, for the estimate of ``--dry-run`` only: the rate of enumeration; branch and bound, in seconds a
+square root of the subsets; everything else."""
 
 BYTES_PER_INSTANCE = 250
 """On disk, for the estimate of ``--dry-run`` only; kept sets dominate."""
@@ -44,12 +45,16 @@ class Unit(NamedTuple):
 
 
 class Done(NamedTuple):
-    """A unit that was committed, the subsets evaluated and excluded by proof, and the seconds it took."""
+    """A unit that was committed, the subsets evaluated and excluded by proof, and the seconds it took.
+
+    `kept` where its shard was there already, from another run that is at it too: nothing was evaluated.
+    """
 
     unit: Unit
     subsets: int
     excluded: int
     seconds: float
+    kept: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,10 @@ class Plan:
         Those that do not exist yet.
     rows : int
         Query rows a unit (heads times sampled positions).
+    id : str
+        Of the dump.
+    visible : int
+        Keys that a row has at most.
     """
 
     dump: Path
@@ -75,6 +84,8 @@ class Plan:
     units: tuple[Unit, ...]
     todo: tuple[Unit, ...]
     rows: int
+    id: str
+    visible: int
 
     @property
     def config(self) -> str:
@@ -84,7 +95,7 @@ class Plan:
     @property
     def subsets(self) -> int:
         """Subsets left to cover, at most."""
-        return len(self.todo) * self.rows * sum(comb(s + extra, s) for s, extra in self.extras.items())
+        return len(self.todo) * self.rows * sum(self._pools)
 
     @property
     def bytes(self) -> int:
@@ -94,7 +105,13 @@ class Plan:
     @property
     def seconds(self) -> float:
         """Time of one core for what is left, about."""
-        return self.subsets / SUBSETS_PER_SECOND + len(self.todo) * self.rows * SECONDS_PER_ROW
+        pools = sum(min(n / SUBSETS_PER_SECOND, n**0.5 * SECONDS_PER_ROOT) for n in self._pools)
+        return len(self.todo) * self.rows * (pools + SECONDS_PER_ROW)
+
+    @property
+    def _pools(self) -> list[int]:
+        """Subsets of a full pool at every budget; none where a row is kept whole."""
+        return [comb(min(s + extra, self.visible), s) for s, extra in self.extras.items()]
 
 
 def plan(
@@ -131,13 +148,15 @@ def plan(
     longest = max(opened.manifest["tokens"]["lengths"])
     visible = max(min(window or longest, longest) for window in opened.windows)
     for s, count in extras.items():
+        if s > visible:
+            raise InputError(f"budgets: {s} keys are more than the {visible} that any row of {dump} sees")
         check_subsets(min(s + count, visible), s)
     shards = Shards(store, opened.id)
     config = config_id(configuration(extras))
     units = tuple(Unit(d, layer) for d in range(opened.n_documents) for layer in opened.layers)
     todo = tuple(u for u in units if not is_whole(shards.path("instances", *u, config)))
     rows = opened.heads * len(opened.document(0).query_positions)
-    return Plan(Path(dump), Path(store), extras, units, todo, rows)
+    return Plan(Path(dump), Path(store), extras, units, todo, rows, opened.id, visible)
 
 
 def configuration(extras: dict[int, int]) -> dict[str, Any]:
@@ -156,12 +175,13 @@ def configuration(extras: dict[int, int]) -> dict[str, Any]:
 def run(plan: Plan) -> Iterator[Done]:
     """Prepare the store at once; do every missing unit in this process as the iterator is consumed."""
     prepare(plan)
-    return run_units(plan.dump, plan.store, plan.extras, plan.todo)
+    return run_units(plan.dump, plan.store, plan.extras, plan.todo, plan.id)
 
 
 def prepare(plan: Plan) -> None:
     """Make the store and its small tables: ``documents``, ``rows`` and the configuration."""
     dump = open_dump(plan.dump)
+    _check_same(dump, plan.id)
     shards = Shards(plan.store, dump.id)
     shards.open()
     shards.write_config(configuration(plan.extras))
@@ -178,24 +198,42 @@ def warm_up(extras: dict[int, int]) -> float:
     start = perf_counter()
     wide = any(nodes_first(s + extra, s) for s, extra in extras.items())
     head, weights = head_of(np.eye(24, dtype=np.float32)), np.arange(1, 25, dtype=np.float32) / 300
-    measure([Task(head, weights, np.zeros(24))], {8: 16} if wide else {2: 2})
+    measure([Task(head, weights, np.zeros(24))], {2: 2, 8: 16} if wide else {2: 2})
     return perf_counter() - start
 
 
-def run_units(dump: Path, store: Path, extras: dict[int, int], units: Iterable[Unit]) -> Iterator[Done]:
+def run_units(
+    dump: Path, store: Path, extras: dict[int, int], units: Iterable[Unit], dump_id: str
+) -> Iterator[Done]:
     """Do and commit units one by one: what a cluster task runs.
 
-    Serial, BLAS included: the arrays are small, and on a cluster Ray owns the cores.
+    Serial, BLAS included: the arrays are small, and on a cluster Ray owns the cores. What another run
+    committed in the meantime is kept.
+
+    Raises
+    ------
+    InputError
+        Also when the dump is no longer `dump_id`: a shard never holds what another dump was.
     """
     opened = open_dump(dump)
-    shards = Shards(store, opened.id)
+    _check_same(opened, dump_id)
+    shards = Shards(store, dump_id)
     config = config_id(configuration(extras))
     for unit in units:
-        start = perf_counter()
+        start, path = perf_counter(), shards.path("instances", *unit, config)
+        if is_whole(path):
+            yield Done(unit, 0, 0, 0.0, kept=True)
+            continue
         with threadpool_limits(1):
             columns = enumerate_unit(opened, unit, extras, config)
-        shards.write("instances", shards.path("instances", *unit, config), columns)
+        _check_same(open_dump(dump), dump_id)  # files are opened by name, unit by unit
+        shards.write("instances", path, columns)
         yield Done(unit, sum(columns["subsets"]), sum(columns["excluded"]), perf_counter() - start)
+
+
+def _check_same(dump: Dump, dump_id: str) -> None:
+    if dump.id != dump_id:
+        raise InputError(f"dump: {dump.path} is now {dump.id}, it was {dump_id} when the run was planned")
 
 
 def enumerate_unit(dump: Dump, unit: Unit, extras: dict[int, int], config: str) -> dict[str, list[Any]]:
