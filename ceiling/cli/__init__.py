@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ceiling.cli import capture, demo, enumerate, figures, models, query, sweep
+from ceiling.cli import capture, demo, enumerate, figures, models, query, store, sweep
 from ceiling.problem import InputError
 
 app = typer.Typer(
@@ -24,6 +24,7 @@ app.command("enumerate")(enumerate.enumerate_dump)
 app.command("query")(query.query)
 app.command("figures")(figures.figures)
 app.command("sweep")(sweep.sweep)
+app.add_typer(store.app, name="store")
 
 
 def _version(asked: bool) -> None:

@@ -1,6 +1,7 @@
 """Reading a store, also one that is still growing."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
@@ -35,6 +36,21 @@ def open_store(path: str | Path, config: str | None = None) -> "Store":
     store = Store(Path(path), config)
     store.check()
     return store
+
+
+def scan(table: str, shards: Sequence[Path]) -> pl.LazyFrame:
+    """Shards of `table` as one lazy frame of its schema; none give an empty one."""
+    schema = TABLES[table]
+    if not shards:
+        return pl.LazyFrame(schema=schema)
+    return pl.scan_parquet(
+        list(shards),
+        schema=schema,
+        glob=False,
+        hive_partitioning=False,
+        missing_columns="insert",
+        extra_columns="ignore",
+    )
 
 
 class Store:
@@ -72,21 +88,11 @@ class Store:
         """The table `name` as a lazy frame."""
         if name not in TABLES:
             raise InputError(f"table: {name!r} is none of {', '.join(TABLES)}")
-        schema = TABLES[name]
         config = f"config={self.config}" if self.config and name == "instances" else "**"
         shards = sorted((self.path / name).glob(f"dump=*/{config}/*.parquet"))
         if broken := next((shard for shard in shards if not is_whole(shard)), None):
             raise InputError(f"store: {broken} is cut short; enumerate again to write it anew")
-        if not shards:
-            return pl.LazyFrame(schema=schema)
-        return pl.scan_parquet(
-            shards,
-            schema=schema,
-            glob=False,
-            hive_partitioning=False,
-            missing_columns="insert",
-            extra_columns="ignore",
-        )
+        return scan(name, shards)
 
     def check(self) -> None:
         """Raise `InputError` unless the store exists and its configurations are unambiguous."""

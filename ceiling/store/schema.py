@@ -1,78 +1,104 @@
 """The tables of a store and their columns; undefined values are null, never NaN or infinite."""
 
+from typing import NamedTuple
+
 import polars as pl
 
 SCHEMA_VERSION = 1
 """Raised when a column changes meaning; new nullable columns keep it."""
 
-INSTANCES: dict[str, pl.DataType] = {
+
+class Column(NamedTuple):
+    """A column's type, unit and meaning."""
+
+    type: pl.DataType
+    unit: str
+    meaning: str
+
+
+_TEXT, _WHOLE, _REAL, _FLAG = pl.String(), pl.Int64(), pl.Float64(), pl.Boolean()
+_KEPT, _TAGS = pl.List(pl.Int64()), pl.List(pl.String())
+_VALUES = "units of the values"
+
+INSTANCES: dict[str, Column] = {
     # identity: one query row of one head at one budget
-    "dump": pl.String(),
-    "config": pl.String(),
-    "model": pl.String(),
-    "document": pl.Int64(),
-    "text_id": pl.String(),  # 12 hex digits of the document's tokens: the same text in another dump
-    "layer": pl.Int64(),
-    "head": pl.Int64(),
-    "kv_head": pl.Int64(),
-    "position": pl.Int64(),  # of the query, in tokens from 0
-    "n_keys": pl.Int64(),  # of positive mass
-    "s": pl.Int64(),  # budget
-    # errors, in the units of the values
-    "e_top": pl.Float64(),  # top-mass
-    "e_pool": pl.Float64(),  # best subset of the pool
-    "e_balance": pl.Float64(),  # balancing swaps from top-mass
-    "e_geometric": pl.Float64(),  # Frank-Wolfe support, padded with top-mass
-    "e_leverage": pl.Float64(),  # largest ridge leverage of the keys
-    "free_top": pl.Float64(),  # re-solved weights on the top-mass set
-    "free_pool": pl.Float64(),  # re-solved weights on the pool's best set
-    "ef_fw": pl.Float64(),  # Frank-Wolfe distance after s steps, an upper bound of EF(s)
+    "dump": Column(_TEXT, "", "id of the captured dump, 12 hex digits"),
+    "config": Column(_TEXT, "", "id of what determines the results, 8 hex digits: see config.json"),
+    "model": Column(_TEXT, "", "id of the model"),
+    "document": Column(_WHOLE, "", "document of the dump, from 0"),
+    "text_id": Column(_TEXT, "", "12 hex digits of the document's tokens: the same text in another dump"),
+    "layer": Column(_WHOLE, "", "layer of the model, from 0"),
+    "head": Column(_WHOLE, "", "query head, from 0"),
+    "kv_head": Column(_WHOLE, "", "key-value head that the query head reads"),
+    "position": Column(_WHOLE, "tokens", "position of the query, from 0"),
+    "n_keys": Column(_WHOLE, "keys", "visible keys of positive mass"),
+    "s": Column(_WHOLE, "keys", "budget: how many keys are kept"),
+    # errors
+    "e_top": Column(_REAL, _VALUES, "forced error of the s largest masses (top-mass)"),
+    "e_pool": Column(_REAL, _VALUES, "forced error of the best subset of the pool"),
+    "e_balance": Column(_REAL, _VALUES, "forced error after balancing swaps from top-mass"),
+    "e_geometric": Column(_REAL, _VALUES, "forced error of the Frank-Wolfe support, padded with top-mass"),
+    "e_leverage": Column(_REAL, _VALUES, "forced error of the largest ridge leverages of the keys"),
+    "free_top": Column(_REAL, _VALUES, "error of the top-mass set with its weights re-solved"),
+    "free_pool": Column(_REAL, _VALUES, "error of the pool's best set with its weights re-solved"),
+    "ef_fw": Column(_REAL, _VALUES, "Frank-Wolfe distance after s steps, an upper bound of EF(s)"),
     # statistics of the row and ratios of the errors
-    "dropped_mass": pl.Float64(),
-    "phi": pl.Float64(),
-    "radius": pl.Float64(),
-    "sigma": pl.Float64(),
-    "kappa": pl.Float64(),
-    "closable": pl.Float64(),
-    "closable_balance": pl.Float64(),
-    "recovered": pl.Float64(),
-    "pi": pl.Float64(),
-    "pool_size": pl.Int64(),
-    "subsets": pl.Int64(),  # evaluated
-    "excluded": pl.Int64(),  # excluded by proof
-    "swaps": pl.Int64(),
-    "ties": pl.Int64(),
-    "degenerate": pl.Boolean(),
-    "status": pl.String(),
-    # kept positions, ascending
-    "kept_top": pl.List(pl.Int64()),
-    "kept_pool": pl.List(pl.Int64()),
-    "kept_balance": pl.List(pl.Int64()),
+    "dropped_mass": Column(_REAL, "probability", "mass outside the top-mass set"),
+    "phi": Column(_REAL, _VALUES, "e_top times the mass kept: length of the unnormalised error"),
+    "radius": Column(_REAL, _VALUES, "largest distance of a value from the dense output"),
+    "sigma": Column(_REAL, _VALUES, "root of the mass-weighted mean squared distance from the dense output"),
+    "kappa": Column(_REAL, "ratio", "e_top / e_pool; null where e_pool is below what masses resolve"),
+    "closable": Column(_REAL, "ratio", "1 - e_pool / e_top: the share of e_top that a better set closes"),
+    "closable_balance": Column(_REAL, "ratio", "1 - e_balance / e_top"),
+    "recovered": Column(
+        _REAL, "ratio", "(e_top - e_balance) / (e_top - e_pool); null where nothing is closable"
+    ),
+    "pi": Column(_REAL, "ratio", "e_pool / ef_fw: the price of keeping the attention's own weights"),
+    "pool_size": Column(_WHOLE, "keys", "candidates: top-mass and the extra ones"),
+    "subsets": Column(_WHOLE, "subsets", "evaluated"),
+    "excluded": Column(_WHOLE, "subsets", "excluded by proof, not evaluated"),
+    "swaps": Column(_WHOLE, "swaps", "made by balancing"),
+    "ties": Column(_WHOLE, "subsets", "that reach e_pool within the tie tolerance"),
+    "degenerate": Column(_FLAG, "", "e_top is below what captured masses resolve: left out of ratios"),
+    "status": Column(_TEXT, "", "how the answer ended: exact, trivial or degenerate"),
+    # kept positions
+    "kept_top": Column(_KEPT, "tokens", "positions of the top-mass set, ascending"),
+    "kept_pool": Column(_KEPT, "tokens", "positions of the pool's best set, ascending"),
+    "kept_balance": Column(_KEPT, "tokens", "positions after balancing, ascending"),
     # provenance; two runs of one unit agree in every column but host and seconds
-    "engine": pl.String(),
-    "host": pl.String(),
-    "seconds": pl.Float64(),  # balancing and enumeration of this instance
+    "engine": Column(_TEXT, "", "the kernels and their version"),
+    "host": Column(_TEXT, "", "name of the computing machine"),
+    "seconds": Column(_REAL, "s", "balancing and enumeration of this instance"),
 }
 
-DOCUMENTS: dict[str, pl.DataType] = {
-    "dump": pl.String(),
-    "model": pl.String(),
-    "document": pl.Int64(),
-    "tokens": pl.Int64(),
-    "text": pl.String(),
-    "text_sha256": pl.String(),
+DOCUMENTS: dict[str, Column] = {
+    "dump": Column(_TEXT, "", "id of the captured dump, 12 hex digits"),
+    "model": Column(_TEXT, "", "id of the model"),
+    "document": Column(_WHOLE, "", "document of the dump, from 0"),
+    "tokens": Column(_WHOLE, "tokens", "length of the document"),
+    "text": Column(_TEXT, "", "where the text came from"),
+    "text_sha256": Column(_TEXT, "", "SHA-256 of the whole text, hex"),
 }
 
-ROWS: dict[str, pl.DataType] = {
-    "dump": pl.String(),
-    "document": pl.Int64(),
-    "row": pl.Int64(),
-    "position": pl.Int64(),
-    "tags": pl.List(pl.String()),
+ROWS: dict[str, Column] = {
+    "dump": Column(_TEXT, "", "id of the captured dump, 12 hex digits"),
+    "document": Column(_WHOLE, "", "document of the dump, from 0"),
+    "row": Column(_WHOLE, "", "sampled query of the document, from 0"),
+    "position": Column(_WHOLE, "tokens", "position of the query, from 0"),
+    "tags": Column(_TAGS, "", "what the text says about this position, e.g. needle"),
 }
+
+COLUMNS: dict[str, dict[str, Column]] = {"instances": INSTANCES, "documents": DOCUMENTS, "rows": ROWS}
+"""Every table, column by column, as documentation (``ceiling store schema``)."""
 
 TABLES: dict[str, dict[str, pl.DataType]] = {
-    "instances": INSTANCES,
-    "documents": DOCUMENTS,
-    "rows": ROWS,
+    table: {name: column.type for name, column in columns.items()} for table, columns in COLUMNS.items()
 }
+"""The schema of every table."""
+
+IDENTITY: dict[str, tuple[str, ...]] = {
+    "instances": ("document", "layer", "head", "position", "s"),
+    "documents": ("document",),
+    "rows": ("document", "row"),
+}
+"""What tells the rows of one dump and configuration apart; a compacted store is sorted by it."""

@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import socket
-from io import BytesIO
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,15 @@ import polars.selectors as cs
 
 from ceiling import durable
 from ceiling.problem import InputError
+from ceiling.store.layout import unit_name
 from ceiling.store.schema import TABLES
+from ceiling.store.seal import sealed
+
+COMPACTED = "compacted.json"
+"""Marks a store that ``ceiling store compact`` wrote: units are merged, none can be told missing or done."""
+
+WRITE_SECONDS = 3600.0
+"""Age from which another machine's temporary is taken for a leftover: a shard is written in far less."""
 
 _PARQUET = b"PAR1"  # the last bytes of every parquet file
 
@@ -33,6 +41,32 @@ def is_whole(path: Path) -> bool:
         return False
 
 
+def scratch(name: str) -> str:
+    """A name for a temporary of this process, which `is_abandoned` understands."""
+    return f"{socket.gethostname()}-{os.getpid()}-{name}"
+
+
+def is_abandoned(path: Path, name: str | None = None) -> bool:
+    """Whether the process that made a temporary is gone, or was on another machine and long ago.
+
+    `name` is what `scratch` gave, where the file's own name has more to it.
+    """
+    name, own = name or path.name, f"{socket.gethostname()}-"
+    process = name.removeprefix(own).split("-")[0]
+    if name.startswith(own) and process.isdecimal():
+        try:
+            os.kill(int(process), 0)
+        except (ProcessLookupError, OverflowError):
+            return True
+        except PermissionError:
+            pass  # it runs, as someone else
+        return False
+    try:
+        return time.time() - path.stat().st_mtime > WRITE_SECONDS
+    except FileNotFoundError:
+        return False
+
+
 class Shards:
     """The shards of one dump in a store, for writing.
 
@@ -42,10 +76,19 @@ class Shards:
         Folder of the store; made if missing.
     dump : str
         Dump id.
+
+    Raises
+    ------
+    InputError
+        When the store is a compacted one.
     """
 
     def __init__(self, store: str | Path, dump: str) -> None:
         self.store = Path(store)
+        if (self.store / COMPACTED).exists():
+            raise InputError(
+                f"store: {store} is compacted, to be read only; name the store it was made from, or a new one"
+            )
         self.dump = dump
 
     def open(self) -> None:
@@ -63,8 +106,7 @@ class Shards:
         folder = self.store / table / f"dump={self.dump}"
         if config is not None:
             folder /= f"config={config}"
-        unit = f"doc-{document:05d}" + ("" if layer is None else f".layer-{layer:02d}")
-        return folder / f"{unit}.parquet"
+        return folder / f"{unit_name(document, layer)}.parquet"
 
     def write(self, table: str, path: Path, columns: dict[str, list[Any]]) -> None:
         """Write one shard of `table`, with the table's schema, durably and at once."""
@@ -72,9 +114,7 @@ class Shards:
         for column in frame.select(cs.float()):
             if not column.is_finite().all():
                 raise ArithmeticError(f"store: {column.name} of {path.name} is not finite; undefined is null")
-        data = BytesIO()
-        frame.write_parquet(data, compression="zstd")
-        self._commit(path, data.getvalue())
+        self._commit(path, sealed(frame))
 
     def write_config(self, config: dict[str, Any]) -> None:
         """Keep what a config id stands for beside the shards that carry it."""
@@ -93,4 +133,4 @@ class Shards:
             ) from error
 
     def _temporary(self, name: str) -> Path:
-        return self.store / ".tmp" / f"{socket.gethostname()}-{os.getpid()}-{name}"
+        return self.store / ".tmp" / scratch(name)

@@ -1,0 +1,76 @@
+"""Where the files of a store stand, and what a name says about a file's content."""
+
+import re
+from typing import NamedTuple
+
+from ceiling.store.schema import TABLES
+
+_SHARD = re.compile(
+    rf"(?P<table>{'|'.join(TABLES)})/dump=(?P<dump>[^/]+)(/config=(?P<config>[^/]+))?/(?P<name>[^/]+)\.parquet"
+)
+_RECORD = re.compile(r"instances/dump=(?P<dump>[^/]+)/config=(?P<config>[^/]+)/config\.json")
+_UNIT = re.compile(r"doc-(?P<document>\d{5,})(\.layer-(?P<layer>\d{2,}))?")
+_PART = re.compile(r"part-\d{5,}")
+
+
+class Place(NamedTuple):
+    """What the path of a file promises.
+
+    Attributes
+    ----------
+    table : str
+        Empty for a configuration's record, ``config.json``.
+    dump : str
+    config : str or None
+        Of table ``instances`` only.
+    unit : tuple of int or None
+        Document, and layer in table ``instances``, where the file is named for one.
+    """
+
+    table: str
+    dump: str
+    config: str | None
+    unit: tuple[int, ...] | None = None
+
+    @property
+    def folder(self) -> str:
+        """The folder such files stand in, relative to the store."""
+        return f"{self.table or 'instances'}/dump={self.dump}" + (
+            f"/config={self.config}" if self.config else ""
+        )
+
+
+def place_of(relative: str, compacted: bool) -> tuple[Place | None, bool]:
+    """What a path relative to the store promises, and whether it is as the layout has it.
+
+    Parameters
+    ----------
+    relative : str
+        With forward slashes.
+    compacted : bool
+        Whether the store is one of merged parts instead of units.
+
+    Returns
+    -------
+    Place or None
+        Also where only the file's own name is wrong: queries read such a file.
+    bool
+    """
+    if record := _RECORD.fullmatch(relative):
+        return Place("", record["dump"], record["config"]), True
+    shard = _SHARD.fullmatch(relative)
+    if shard is None or (shard["table"] == "instances") != (shard["config"] is not None):
+        return None, False
+    place = Place(shard["table"], shard["dump"], shard["config"])
+    if compacted:
+        return place, _PART.fullmatch(shard["name"]) is not None
+    unit = _UNIT.fullmatch(shard["name"])
+    if unit is None or (unit["layer"] is None) == (place.table == "instances"):
+        return place, False
+    numbers = tuple(int(n) for n in (unit["document"], unit["layer"]) if n is not None)
+    return place._replace(unit=numbers), shard["name"] == unit_name(*numbers)
+
+
+def unit_name(document: int, layer: int | None = None) -> str:
+    """Name of a unit's shard, without its suffix."""
+    return f"doc-{document:05d}" + ("" if layer is None else f".layer-{layer:02d}")
