@@ -217,7 +217,7 @@ def test_captures_that_are_none(run: Run, tmp_path: Path, options: tuple[str, ..
 def test_a_failure_is_one_line_and_a_traceback_only_with_debug(
     run: Run, store: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise RuntimeError("first line\nsecond line")
 
     monkeypatch.setattr("ceiling.store.run_sql", fail)

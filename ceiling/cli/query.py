@@ -26,20 +26,28 @@ class Format(StrEnum):
 
 def query(
     sql: Annotated[
-        str, typer.Argument(help="One SELECT (or EXPLAIN SELECT) over instances, documents, rows.")
+        str,
+        typer.Argument(
+            help="One SELECT over the tables instances, documents, rows "
+            "and the views ceiling, cells, profile, prediction."
+        ),
     ],
     store: StoreOption = Path("store"),
     format: Annotated[Format, typer.Option("--format", help="How to print the result.")] = Format.TABLE,
     config: ConfigOption = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Print the optimised plan instead of running it.")
+    ] = False,
 ) -> None:
     """Ask the store a question in SQL (polars dialect, reading only).
 
-    Example: ceiling query --store demo/store
-    "SELECT s, count(*) AS n, median(closable) AS c FROM instances GROUP BY s ORDER BY s"
+    Example: ceiling query --store demo/store "SELECT model, s, n, closable FROM ceiling ORDER BY model, s".
+    More in QUERIES.md.
     """
+    from ceiling.analysis.views import VIEWS
     from ceiling.store import open_store, run_sql
 
-    frame = run_sql(open_store(store, config), sql)
+    frame = run_sql(open_store(store, config), sql, VIEWS, explain=explain)
     if format is Format.PARQUET:
         if sys.stdout.isatty():
             raise InputError("format: parquet is binary; redirect it, e.g. > result.parquet")
