@@ -7,7 +7,7 @@ On this machine, with a local Ray:
 On a cluster, the dump and the store on a path that every node sees:
 
     ray job submit --working-dir . -- python jobs/enumerate.py --dump /shared/dump --store /shared/store
-    ray submit cluster.yaml jobs/enumerate.py -- --dump /shared/dump --store /shared/store
+    ray submit jobs/cluster.yaml jobs/enumerate.py -- --dump /shared/dump --store /shared/store
 
 Shards that exist are done: the same command continues where a run stopped. A unit that fails, or takes four
 workers along, is named at the end; all others complete. Every run keeps an event log, one JSON object a unit:
