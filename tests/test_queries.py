@@ -123,12 +123,14 @@ def test_question_6_against_all_pairs(store: Store, exact: pl.DataFrame):
 
 
 def test_question_10_against_python(store: Store, exact: pl.DataFrame):
-    (answer,) = run_sql(store, SQL[10], VIEWS).filter(model="toy-1").iter_rows(named=True)
-    mine = exact.filter(model="toy-1", s=8)
-    age = [p - np.mean(kept) for p, kept in mine.select("position", "kept_top").iter_rows()]
-    assert answer["n"] == mine.height
-    assert answer["top_is_best"] == pytest.approx((mine["closable"] == 0).mean())
-    assert answer["age_top"] == pytest.approx(np.mean(age))
+    answer = run_sql(store, SQL[10], VIEWS)
+    assert answer.height > 2
+    for row in answer.iter_rows(named=True):
+        mine = exact.filter(model=row["model"], head=row["head"], layer=1, s=8)
+        age = [p - np.mean(kept) for p, kept in mine.select("position", "kept_top").iter_rows()]
+        assert row["n"] == mine.height
+        assert row["top_is_best"] == pytest.approx((mine["closable"] == 0).mean())
+        assert row["age_top"] == pytest.approx(np.mean(age))
 
 
 def test_views_and_tables_stand_side_by_side(store: Store):
