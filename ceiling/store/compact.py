@@ -22,7 +22,7 @@ from ceiling.store.shards import COMPACTED, is_abandoned, scratch
 PART_ROWS = 500_000
 """Rows from which a part is closed: about 100 MB on disk, and about 1 GB in memory while it is sorted."""
 
-GROUP_ROWS = 65_536
+GROUP_ROWS = 16_384
 """Rows of a row group: enough that a scan is not all overhead, few enough that a filter on documents or
 layers skips most of a part by its statistics."""
 
