@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,14 @@ from tests import toy_dump
 ROOT = Path(__file__).parents[1]
 BUDGETS = (8,)
 DOCUMENTS = 8
-WAIT = 40.0
+WAIT = 90.0
 """Seconds for anything awaited; it takes a few."""
+
+SMALL = 900_000
+"""Bytes of a disk that is soon full: all shards take 2 MB."""
+
+GIVE_UP = {"RAY_gcs_rpc_server_reconnect_timeout_s": "5"}
+"""Environment of a driver: after so many seconds without its head Ray ends it, by default after 60."""
 
 KEY = ["dump", "document", "layer", "head", "position", "s"]
 
@@ -66,9 +73,9 @@ def whole(whole_store: Path) -> pl.DataFrame:
     return instances(whole_store)
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    """A head without CPUs; the health checks notice a dead node within a second or two."""
+@contextmanager
+def head(num_cpus: int) -> Iterator[Cluster]:
+    """A cluster of its head; the health checks notice a dead node within a second or two."""
     folder = tempfile.mkdtemp(prefix="ray")  # sockets lie in it, and their paths must be short
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_TMPDIR", folder)
@@ -77,12 +84,20 @@ def cluster() -> Iterator[Cluster]:
             "health_check_period_ms": 500,
             "health_check_failure_threshold": 3,
         }
-        started = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "_system_config": checks})
+        arguments = {"num_cpus": num_cpus, "include_dashboard": False, "_system_config": checks}
+        started = Cluster(initialize_head=True, head_node_args=arguments)
         try:
             yield started
         finally:
             started.shutdown()
             shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """A head without CPUs."""
+    with head(num_cpus=0) as started:
+        yield started
 
 
 @pytest.fixture
@@ -107,7 +122,7 @@ class Run:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env=os.environ | {"RAY_ADDRESS": cluster.address},
+            env=os.environ | {"RAY_ADDRESS": cluster.address, **GIVE_UP},
         )
 
     def events(self, outcome: str | None = None) -> list[dict[str, Any]]:
@@ -203,6 +218,28 @@ def test_the_driver_is_killed(
     assert max(computed(run, again).values()) == 1
 
 
+def test_the_head_is_killed_and_a_new_one_started(dump: Path, whole: pl.DataFrame, tmp_path: Path):
+    with head(num_cpus=2) as first:
+        run = Run(first, dump, tmp_path / "store", tmp_path / "log")
+        pids = {event["pid"] for event in run.until(3)}
+        first.remove_node(first.head_node, allow_graceful=False)
+        code = run.end()
+        wait_for(lambda: not any(map(alive, pids)))
+    assert code == 1
+    assert "Failed to connect to GCS" in run.err  # by Ray, which ends the process
+    assert len([line for line in run.err.splitlines() if " left" not in line]) == 1  # beside the progress
+    kept = shards(tmp_path / "store")
+    assert 3 <= len(kept) < 2 * DOCUMENTS
+    with head(num_cpus=2) as second:
+        again = Run(second, dump, tmp_path / "store", tmp_path / "log-2")
+        code = again.end()
+    assert code == 0, again.err
+    assert_frame_equal(instances(tmp_path / "store"), whole)
+    assert {path: time for path, time in shards(tmp_path / "store").items() if path in kept} == kept
+    assert len(computed(again)) == 2 * DOCUMENTS - len(kept)
+    assert max(computed(run, again).values()) == 1
+
+
 def test_two_drivers_at_once(
     cluster: Cluster, nodes: list[Any], dump: Path, whole: pl.DataFrame, tmp_path: Path
 ):
@@ -269,35 +306,78 @@ def test_a_dump_is_replaced_under_the_same_name(
     assert max(computed(run, again).values()) == 1
 
 
-def test_the_disk_is_full(
-    cluster: Cluster, nodes: list[Any], dump: Path, whole: pl.DataFrame, tmp_path: Path
-):
-    store = tmp_path / "small"
+@contextmanager
+def tmpfs(store: Path, scratch: Path) -> Iterator[Callable[[], object]]:
+    """A file system of its own for the store, too small for it; yields what makes it larger."""
+
+    def mount(options: str) -> None:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", str(store)], check=True)
+
     store.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=900k", "none", str(store)]  # of the 2 MB of all shards
-    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode:
-        pytest.skip("mounting a small file system is not allowed here")
+    mount(f"size={SMALL}")
     try:
-        run = Run(cluster, dump, store, tmp_path / "log")
+        yield lambda: mount("remount,size=64m")
+    finally:
+        subprocess.run(["umount", str(store)], check=True)
+
+
+FULL_AT_FSYNC = """
+import errno, os
+from pathlib import Path
+limit, fsync = Path(__file__).with_name("limit"), os.fsync
+
+def fsync_or_fail(descriptor):
+    if limit.exists():
+        store, most = limit.read_text().split("\\n")
+        if sum(path.stat().st_size for path in Path(store).glob("instances/**/*.parquet")) > int(most):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    fsync(descriptor)
+
+os.fsync = fsync_or_fail
+"""
+"""What every Python process runs at its start; network file systems report a full disk no earlier either."""
+
+
+@contextmanager
+def quota(store: Path, scratch: Path) -> Iterator[Callable[[], object]]:
+    """No rights needed: processes started meanwhile find the disk full; yields what lifts that."""
+    (scratch / "sitecustomize.py").write_text(FULL_AT_FSYNC)
+    limit = scratch / "limit"
+    limit.write_text(f"{store}\n{SMALL}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(scratch))
+        yield limit.unlink
+
+
+def may_mount() -> bool:
+    """Tried where no one else sees it."""
+    mount = ["unshare", "--mount", "mount", "-t", "tmpfs", "none", tempfile.gettempdir()]
+    return bool(shutil.which("unshare")) and not subprocess.run(mount, capture_output=True).returncode
+
+
+@pytest.mark.parametrize("disk", [quota, tmpfs] if may_mount() else [quota])
+def test_the_disk_is_full(disk: Any, dump: Path, whole: pl.DataFrame, tmp_path: Path):
+    store = tmp_path / "small"
+    with disk(store, tmp_path) as grow, head(num_cpus=2) as started:
+        run = Run(started, dump, store, tmp_path / "log")
         code = run.end()
         assert code == 1
         assert os.strerror(errno.ENOSPC) in run.err
         assert "finished shards are kept" in run.err
         kept = shards(store)
         assert 0 < len(kept) < 2 * DOCUMENTS
-        subprocess.run(["mount", "-o", "remount,size=64m", str(store)], check=True)
-        again = Run(cluster, dump, store, tmp_path / "log-2")
-        assert again.end() == 0
+        grow()
+        again = Run(started, dump, store, tmp_path / "log-2")
+        code = again.end()
+        assert code == 0, again.err
         assert {path: time for path, time in shards(store).items() if path in kept} == kept
         assert max(computed(run, again).values()) == 1
         assert_frame_equal(instances(store), whole)
-    finally:
-        subprocess.run(["umount", str(store)], check=True)
 
 
 def alive(pid: int) -> bool:
+    """Whether it runs; a zombie that no one waits for does not."""
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
         return False
-    return True
