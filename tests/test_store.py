@@ -5,6 +5,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 from ceiling.problem import InputError
 from ceiling.store import TABLES, Shards, config_id, open_store, run_sql
@@ -117,6 +118,27 @@ def test_sql_reads_the_tables(shards: Shards):
     assert run_sql(store, "SELECT count(*) AS n FROM rows;").item() == 1
     assert run_sql(store, "WITH r AS (SELECT * FROM rows) SELECT position FROM r -- done").item() == 7
     assert run_sql(store, "SELECT 'DROP' AS word FROM rows").item() == "DROP"
+
+
+def test_a_copy_is_read_at_its_uri(shards: Shards):
+    """As polars reads object stores; its own file:// takes the same way."""
+    uri = f"file://{shards.store}"
+    with pytest.raises(InputError, match="no instances at file://"):
+        open_store(uri)
+    shards.write("rows", shards.path("rows", 0), ROW)
+    for document in (0, 1):
+        shards.write(
+            "instances", shards.path("instances", document, 0, "c0"), instance(dump="d", config="c0")
+        )
+    here, there = open_store(shards.store), open_store(uri + "/")
+    for name in ("instances", "rows", "documents"):
+        assert_frame_equal(here.table(name).collect(), there.table(name).collect(), check_row_order=False)
+    shards.write("instances", shards.path("instances", 0, 0, "c1"), instance(dump="d", config="c1"))
+    with pytest.raises(InputError, match=r"several configurations of a dump \(c0, c1\)"):
+        open_store(uri)
+    assert open_store(uri, "c1").instances.collect().height == 1
+    with pytest.raises(InputError, match="no instances of configuration c2 at file://"):
+        open_store(uri, "c2")
 
 
 @pytest.mark.parametrize(

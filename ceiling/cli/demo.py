@@ -44,7 +44,7 @@ def demo(
     work = enumerate_stage.plan(out / "dump", out / "store", numbers)
     enumerate.run(work)
     typer.echo("3/3 draw the figures")
-    figures.figures(out / "store", out / "figures", config=work.config)
+    figures.figures(str(out / "store"), out / "figures", config=work.config)
     for line in _found(out / "store", work.config):
         typer.echo(line)
     typer.echo(f"\nThe figures, each with its table, are in {out / 'figures'}; ask the store more with")

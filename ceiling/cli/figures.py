@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
-from ceiling.cli.options import ConfigOption, StoreOption
+from ceiling.cli.options import ConfigOption, ReadStoreOption
 from ceiling.problem import InputError
 
 
 def figures(
-    store: StoreOption = Path("store"),
+    store: ReadStoreOption = "store",
     out: Annotated[Path, typer.Option(help="Folder to write into.")] = Path("figures-out"),
     only: Annotated[str | None, typer.Option(help="Names, comma-separated; all if absent.")] = None,
     config: ConfigOption = None,
@@ -40,7 +40,7 @@ def figures(
 def arguments(description: str | None, argv: Sequence[str] | None) -> argparse.Namespace:
     """Parse what every figure script takes: ``--store``, ``--out`` and ``--config``."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--store", type=Path, required=True, help="folder of the store")
+    parser.add_argument("--store", required=True, help="folder of the store, or the URI of a copy")
     parser.add_argument("--out", type=Path, default=Path("figures-out"), help="folder to write into")
     parser.add_argument("--config", help="one configuration, where the store holds several")
     return parser.parse_args(argv)

@@ -9,6 +9,9 @@ from ceiling.problem import InputError
 
 DumpOption = Annotated[Path, typer.Option("--dump", help="Folder written by `ceiling capture`.")]
 StoreOption = Annotated[Path, typer.Option("--store", help="Folder of the result store.")]
+ReadStoreOption = Annotated[
+    str, typer.Option("--store", help="Folder of the result store, or the URI of a copy (s3://...).")
+]
 ConfigOption = Annotated[
     str | None, typer.Option("--config", help="Read one configuration, where the store holds several.")
 ]

@@ -2,12 +2,11 @@
 
 import sys
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ceiling.cli.options import ConfigOption, StoreOption
+from ceiling.cli.options import ConfigOption, ReadStoreOption
 from ceiling.problem import InputError
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ def query(
             "and the views ceiling, cells, profile, prediction."
         ),
     ],
-    store: StoreOption = Path("store"),
+    store: ReadStoreOption = "store",
     format: Annotated[Format, typer.Option("--format", help="How to print the result.")] = Format.TABLE,
     config: ConfigOption = None,
     explain: Annotated[

@@ -17,7 +17,8 @@ def open_store(path: str | Path, config: str | None = None) -> "Store":
     Parameters
     ----------
     path : str or Path
-        Folder written by ``ceiling enumerate`` or its siblings.
+        Folder written by ``ceiling enumerate`` or its siblings; or the URI of a copy of one, of a kind
+        that polars reads (``s3://bucket/store``, ``gs://``, ``az://``, ``hf://``, ``file:///``).
     config : str, optional
         Read only the results of this configuration (8 hex digits).
 
@@ -33,20 +34,20 @@ def open_store(path: str | Path, config: str | None = None) -> "Store":
         When there is no such folder, or it holds several configurations of one dump and none is
         named: their instances are the same rows measured differently and must not be mixed.
     """
-    store = Store(Path(path), config)
+    store = RemoteStore(str(path), config) if "://" in str(path) else Store(Path(path), config)
     store.check()
     return store
 
 
-def scan(table: str, shards: Sequence[Path]) -> pl.LazyFrame:
-    """Shards of `table` as one lazy frame of its schema; none give an empty one."""
+def scan(table: str, shards: Sequence[Path] | str) -> pl.LazyFrame:
+    """Shards of `table`, or what matches a pattern, as one lazy frame of its schema; empty for none."""
     schema = TABLES[table]
     if not shards:
         return pl.LazyFrame(schema=schema)
     return pl.scan_parquet(
-        list(shards),
+        shards if isinstance(shards, str) else list(shards),
         schema=schema,
-        glob=False,
+        glob=isinstance(shards, str),
         hive_partitioning=False,
         missing_columns="insert",
         extra_columns="ignore",
@@ -116,6 +117,38 @@ class Store:
                     f"store: {self.path} holds {len(configs)} configurations of {folder.name} "
                     f"({described}); name one with --config"
                 )
+
+
+class RemoteStore(Store):
+    """Lazy frames over a copy of a store that only polars can reach; what is cut short fails when read."""
+
+    def __init__(self, uri: str, config: str | None = None) -> None:
+        super().__init__(Path(uri), config)
+        self.uri = uri.rstrip("/")
+
+    def table(self, name: str) -> pl.LazyFrame:
+        """The table `name` as a lazy frame; without shards an empty one."""
+        config = f"dump=*/config={self.config}" if self.config and name == "instances" else "**"
+        pattern = f"{self.uri}/{name}/{config}/*.parquet"
+        try:
+            pl.scan_parquet(pattern, hive_partitioning=False).collect_schema()
+        except pl.exceptions.ComputeError as error:
+            if "paths were empty" not in str(error):
+                raise
+            return scan(name, ())
+        return scan(name, pattern)
+
+    def check(self) -> None:
+        """Raise `InputError` unless there are instances, and of one configuration a dump."""
+        pairs = self.instances.select("dump", "config").unique().collect()
+        if pairs.is_empty():
+            of = f" of configuration {self.config}" if self.config else ""
+            raise InputError(f"store: no instances{of} at {self.uri}")
+        if repeated := pairs.filter(pl.col("dump").is_duplicated())["config"].unique().sort().to_list():
+            raise InputError(
+                f"store: {self.uri} holds several configurations of a dump ({', '.join(repeated)}); "
+                "name one with --config"
+            )
 
 
 def _budgets(folder: Path, config: str) -> str:
