@@ -105,6 +105,7 @@ def run(plan: stage.Plan, log: cluster.EventLog) -> int:
 def _task(
     dump: Path, store: Path, extras: dict[int, int], dump_id: str, units: Sequence[stage.Unit]
 ) -> Iterator[stage.Done]:
+    stage.warm_up(extras)  # once a worker; else the compiler's time would stand in the store as measured
     yield from stage.run_units(dump, store, extras, units, dump_id)
 
 

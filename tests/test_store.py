@@ -100,6 +100,13 @@ def test_a_missing_store_is_named(tmp_path: Path):
         open_store(tmp_path / "nowhere")
 
 
+@pytest.mark.parametrize("uri", ["s3://bucket/store", "file:///tmp/store", "gs:/bucket"])
+def test_nothing_is_written_to_a_uri(uri: str):
+    """A folder called s3: was made where the command ran."""
+    with pytest.raises(InputError, match="is a URI, to be read only"):
+        Shards(Path(uri), "d")
+
+
 def test_an_unwritable_store_is_named(tmp_path: Path):
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="cannot write to"):

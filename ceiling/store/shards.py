@@ -85,6 +85,8 @@ class Shards:
 
     def __init__(self, store: str | Path, dump: str) -> None:
         self.store = Path(store)
+        if any(part.endswith(":") and len(part) > 2 for part in self.store.parts):  # no drive letter
+            raise InputError(f"store: {store} is a URI, to be read only; write to a folder")
         if (self.store / COMPACTED).exists():
             raise InputError(
                 f"store: {store} is compacted, to be read only; name the store it was made from, or a new one"
