@@ -58,7 +58,7 @@ def disagreement(row: CentredRow, s: int, extra: int, found: dict) -> str | None
     if abs(found["e_pool"] - least) > ROUNDING * least:
         return f"error {found['e_pool']!r}, brute force {least!r}"
     first = int(np.argmax(errors <= least * (1 + TIE)))
-    kept = next_set(len(pool), s, first)
+    kept = set_of_rank(len(pool), s, first)
     if found["kept_pool"] != row.positions[pool[list(kept)]].tolist():
         mine = np.searchsorted(row.positions[pool], found["kept_pool"])
         g = row.residuals[pool[mine]].sum(axis=0)
@@ -67,7 +67,7 @@ def disagreement(row: CentredRow, s: int, extra: int, found: dict) -> str | None
     return None
 
 
-def next_set(m: int, s: int, rank: int) -> tuple[int, ...]:
+def set_of_rank(m: int, s: int, rank: int) -> tuple[int, ...]:
     """The set of that rank among the size-`s` subsets of ``0 .. m - 1`` in lexicographic order."""
     kept: list[int] = []
     j = 0

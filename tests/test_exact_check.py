@@ -44,7 +44,7 @@ def test_wrong_answers_are_seen(enumerated):
 
 
 def test_sets_by_rank():
-    sets = [exact_check.next_set(6, 3, rank) for rank in range(20)]
+    sets = [exact_check.set_of_rank(6, 3, rank) for rank in range(20)]
     assert sets == sorted(sets)
     assert len(set(sets)) == 20
     assert all(len(kept) == 3 and kept[-1] < 6 for kept in sets)

@@ -52,10 +52,11 @@ def query(
             raise InputError("format: parquet is binary; redirect it, e.g. > result.parquet")
         frame.write_parquet(sys.stdout.buffer)
     else:
-        typer.echo(_text(frame, format), nl=False)
+        typer.echo(as_text(frame, format), nl=False)
 
 
-def _text(frame: "pl.DataFrame", format: Format) -> str:
+def as_text(frame: "pl.DataFrame", format: Format = Format.TABLE) -> str:
+    """The whole frame, however long and wide, and a newline."""
     import polars as pl
 
     if format is Format.CSV:

@@ -15,6 +15,7 @@ from ceiling.cli.options import (
     VerifyOption,
     whole_numbers,
 )
+from ceiling.cli.query import as_text
 from ceiling.problem import InputError, check_budget, check_budgets
 
 if TYPE_CHECKING:
@@ -145,16 +146,7 @@ def _report(plans: Sequence["Plan"], wanted: Sequence[Width], out: Path) -> None
     caption = f"{CAPTION} {LOWER_BOUND}\n\n{counts(table.filter('default'))}"
     tables = {"Ours": text, "The paper's": paper}
     paths = write(out, "sweep", sweep_lines(table, paper), table, caption, tables)
-    with pl.Config(
-        tbl_formatting="UTF8_FULL_CONDENSED",
-        tbl_rows=-1,
-        tbl_cols=-1,
-        tbl_width_chars=65_535,
-        fmt_str_lengths=1_000,
-        tbl_hide_dataframe_shape=True,
-        tbl_hide_column_data_types=True,
-    ):
-        typer.echo(f"{text.drop('model', 'pool_size', 'relative')}")
+    typer.echo(as_text(text.drop("model", "pool_size", "relative")), nl=False)
     typer.echo(_stated(paper))
     for path in paths:
         typer.echo(path)
