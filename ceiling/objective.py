@@ -25,6 +25,9 @@ about a hundredth of the mass may lie above, and then count as different."""
 FREE_TOLERANCE = 1e-10
 """In units of sigma: how far a free error may lie above the true distance to the hull."""
 
+FLAT = 1e-5
+"""Of ``|v_j - mu|^2``: a key whose squared distance from an affine hull is less counts as inside it."""
+
 POOL_CAP = 200_000
 """Subsets: the paper's cap on one exhaustive enumeration."""
 
@@ -191,13 +194,18 @@ def min_norm(points: np.ndarray, tolerance: float) -> float:
     ----------
     P. Wolfe, "Finding the nearest point in a polytope", Math. Programming 11 (1976).
     """
+    return float(np.linalg.norm(_nearest(points, tolerance)[1]))
+
+
+def _nearest(points: np.ndarray, tolerance: float) -> tuple[list[int], np.ndarray]:
+    """Indices of the points that carry the nearest point of the hull, and that point (`min_norm`)."""
     corral = [int(np.argmin(np.einsum("jd,jd->j", points, points)))]
     weights, x = np.ones(1), points[corral[0]]
     for _ in range(20 * len(points) + 20):
         norm = float(np.sqrt(x @ x))
         products = points @ x
         if norm <= tolerance or norm - products.min() / norm <= tolerance:
-            return norm
+            return corral, x
         entering = int(np.argmin(products))
         if entering in corral:
             break
@@ -320,6 +328,55 @@ def frank_wolfe(row: CentredRow, steps: int) -> tuple[np.ndarray, np.ndarray]:
                 key = int(keys[step - 1])
         keys[step], distances[step] = key, np.sqrt(x @ x)
     return keys, distances
+
+
+def corrective(row: CentredRow, s: int) -> float:
+    """Upper estimate of ``EF(s)``, the least `free_error` of `s` keys.
+
+    From the key nearest to ``mu`` on, the key of largest gain joins and all weights are re-solved;
+    then kept keys are swapped for the best of the others while that helps.
+
+    Returns
+    -------
+    float
+        Attained by `s` keys, in the units of the values; 0 where they are all, or more than `d`.
+    """
+    points, tolerance = row.centred, FREE_TOLERANCE * row.sigma
+    if s >= len(points) or s > points.shape[1]:
+        return 0.0
+    kept = [int(np.argmin(row.distances))]
+    x = points[kept[0]]
+    for _ in range(4 * s):  # few leave again
+        if len(kept) == s or (key := _best_gain(row, kept, x)) is None:
+            break
+        kept, x = _resolved(points, [*kept, key], tolerance)
+    for leaving in (swaps := list(kept)):
+        if len(rest := [j for j in kept if j != leaving]) in (0, s):
+            continue
+        rest, y = _resolved(points, rest, tolerance)
+        if (key := _best_gain(row, rest, y)) is not None:
+            tried, y = _resolved(points, [*rest, key], tolerance)
+            if y @ y < (x @ x) * (1 - TIE):
+                kept, x = tried, y
+                swaps += [j for j in kept if j not in swaps]
+    return float(np.sqrt(x @ x))
+
+
+def _resolved(points: np.ndarray, keys: list[int], tolerance: float) -> tuple[list[int], np.ndarray]:
+    """The keys whose weights are positive at the nearest point of the hull of some, and that point."""
+    corral, x = _nearest(points[keys], tolerance)
+    return [keys[i] for i in corral], x
+
+
+def _best_gain(row: CentredRow, kept: list[int], x: np.ndarray) -> int | None:
+    """The key that brings the affine hull of the kept ones, ``x`` its nearest point, closest to ``mu``."""
+    basis = np.linalg.qr((row.centred[kept[1:]] - row.centred[kept[0]]).T)[0]
+    away = row.centred - row.centred[kept[0]]
+    away = away - (away @ basis) @ basis.T
+    gaps, squares = x @ x - row.centred @ x, np.einsum("jd,jd->j", away, away)
+    fair = (gaps > 0) & (squares > FLAT * row.distances**2)
+    gains = np.where(fair, gaps**2 / np.where(fair, squares, 1.0), 0.0)
+    return int(np.argmax(gains)) if gains.max() > 0 else None
 
 
 def ridge_leverage(keys: np.ndarray, gram: np.ndarray | None = None) -> np.ndarray:

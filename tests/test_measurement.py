@@ -1,5 +1,6 @@
 """Every column measured of a row, against the oracle and the front door."""
 
+from itertools import combinations
 from math import isclose, sqrt
 
 import numpy as np
@@ -14,7 +15,7 @@ from ceiling.search import DEGENERATE, Task, head_of, measure
 from tests import oracle
 from tests.strategies import Problem, close, grid_problems, wild_problems
 
-RATIOS = ("kappa", "closable", "closable_balance", "recovered", "pi")
+RATIOS = ("kappa", "closable", "closable_balance", "recovered", "pi", "pi_improved")
 FREE = 1e-10
 """Promise of a free error (units of sigma)."""
 
@@ -102,7 +103,29 @@ def test_ratios_are_defined_or_null(problem: Problem, extra: int):
         )
     if found["pi"] is not None:
         assert isclose(found["pi"], e_pool / found["ef_fw"], rel_tol=1e-12)
+    assert (found["pi_improved"] is None) == (found["ef"] <= floor)
+    if found["pi_improved"] is not None:
+        assert isclose(found["pi_improved"], e_pool / found["ef"], rel_tol=1e-12)
+        assert found["pi_improved"] >= 1
     assert all(np.isfinite(found[name]) for name in RATIOS if found[name] is not None)
+
+
+@given(problems)
+def test_the_least_free_error_lies_between_the_best_set_and_every_known_one(problem: Problem):
+    exact, row = problem.exact, problem.row
+    budgets = range(1, len(exact.keys) + 2)
+    found = rows_of(row, dict.fromkeys(budgets, 2))
+    for columns in found:
+        s, ef = columns["s"], columns["ef"]
+        known = [columns[name] for name in ("ef_fw", "free_top", "free_pool", "e_top", "e_pool")]
+        if s >= len(exact.keys) or s > len(problem.values[0]):
+            assert ef == 0
+        assert ef <= min(error for error in known if error is not None)
+        if s <= 3:
+            best = min(oracle.free(exact, kept) for kept in combinations(exact.keys, min(s, len(exact.keys))))
+            room = FREE * columns["sigma"] + 1e-14 * np.abs(problem.values).max()
+            assert ef >= sqrt(best) - room
+    assert [columns["ef"] for columns in found] == sorted((columns["ef"] for columns in found), reverse=True)
 
 
 def test_budgets_are_measured_ascending_and_independently():

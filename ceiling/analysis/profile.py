@@ -24,7 +24,10 @@ PROFILE = (
     "p99_pi",
     "rho_phi_es_pool",
 )
-"""The quantities of table 8, in its order."""
+"""The quantities of table 8, in its order; pi is e_pool / ef_fw."""
+
+IMPROVED = ("median_pi_improved", "p99_pi_improved")
+"""Of e_pool / ef, which the paper does not have."""
 
 
 def budget_profile(
@@ -35,10 +38,12 @@ def budget_profile(
     Returns
     -------
     polars.DataFrame
-        The identity columns, `n_pi`, and with `_low` and `_high`: `median_kappa` and `p99_kappa` (a
-        null kappa counts as above every number), `share_es_le_0_9_top` (rows with e_pool <= 0.9
-        e_top), `geo_over_top` and `lev_over_top` (medians of e_geometric/e_top and e_leverage/e_top),
-        `median_pi`, `p99_pi`, and `rho_phi_es_pool` (Spearman of phi and e_pool).
+        The identity columns, `n_pi`, `below_one`, `n_pi_improved`, and with `_low` and `_high`:
+        `median_kappa` and `p99_kappa` (a null kappa counts as above every number),
+        `share_es_le_0_9_top` (rows with e_pool <= 0.9 e_top), `geo_over_top` and `lev_over_top`
+        (medians of e_geometric/e_top and e_leverage/e_top), `median_pi`, `p99_pi` (e_pool/ef_fw),
+        `median_pi_improved`, `p99_pi_improved` (e_pool/ef), and `rho_phi_es_pool` (Spearman of phi and
+        e_pool).
 
     Notes
     -----

@@ -52,7 +52,7 @@ def frank_wolfe(
         for c in range(d):
             scaled[c] = x[c] / unit
         ranks[:] = barred
-        _add_products(columns, scaled, ranks)
+        add_products(columns, scaled, ranks)
         bound = _lowest(ranks) + 2 * (d + 2) * eps
         key, product = -1, np.inf
         for j in range(n):
@@ -78,7 +78,7 @@ def frank_wolfe(
 
 
 @compiled
-def _add_products(columns: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
+def add_products(columns: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
     """``out_j += <v_j, x>``, four components at a time."""
     d, n = len(x), len(out)
     for c in range(0, d - d % 4, 4):

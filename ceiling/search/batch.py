@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ceiling.kernels import geometry, rows
+from ceiling.kernels import corrective, geometry, rows
+from ceiling.objective import FREE_TOLERANCE
 from ceiling.problem import LARGEST, MASS_SUM_TOLERANCE, InputError, Row
 
 
@@ -45,8 +46,8 @@ class Batch:
         Each pool as ascending indices into `keys`; the first `sizes`, shape (budgets, rows), of them count.
     tops : ndarray of bool, shape (budgets, rows, m)
         Which keys of the pool are top-mass.
-    geometric, leverage, distances : ndarray of float64, shape (rows, budgets)
-        Errors of the Frank-Wolfe and the leverage set; Frank-Wolfe distance.
+    geometric, leverage, distances, corrective : ndarray of float64, shape (rows, budgets)
+        Errors of the Frank-Wolfe and the leverage set; Frank-Wolfe distance, and the fully-corrective one.
     """
 
     def __init__(self, extras: dict[int, int], n_rows: int, longest: int, d: int) -> None:
@@ -58,7 +59,8 @@ class Batch:
         u, b = min(heaviest + widest, longest), len(self.extras)
         self.n_keys = np.zeros(n_rows, dtype=np.int64)
         self.radius, self.sigma = np.zeros(n_rows), np.zeros(n_rows)
-        self.dropped, self.distances = np.zeros((n_rows, b)), np.zeros((n_rows, b))
+        self.dropped = np.zeros((n_rows, b))
+        self.distances, self.corrective = np.zeros((n_rows, b)), np.zeros((n_rows, b))
         self.geometric, self.leverage = np.zeros((n_rows, b)), np.zeros((n_rows, b))
         self.keys = np.full((n_rows, u), -1, dtype=np.int64)
         self.masses = np.zeros((n_rows, u))
@@ -110,6 +112,10 @@ class Batch:
             eps = float(np.finfo(head.values.dtype).eps)
             geometry.frank_wolfe(*head, masses, origin, mean, squares, eps, path, distances)
             self.distances[r] = distances[np.array(list(self.extras)) - 1]
+            corrective.corrective(
+                head.columns, masses, origin, mean, squares, np.array(list(self.extras)),
+                FREE_TOLERANCE * self.sigma[r], self.corrective[r],
+            )  # fmt: skip
             rows.other_errors(
                 head.values, masses, origin, mean, self._leading, path, leverage, self._budgets,
                 self.geometric[r], self.leverage[r],

@@ -12,7 +12,7 @@ from ceiling.problem import Status
 from ceiling.search.batch import Batch, Head
 from ceiling.search.candidates import Found, kept_positions, search
 
-ENGINE = "lanes-int32/2"
+ENGINE = "lanes-int32/3"
 """Name and version of the enumeration; part of what identifies a stored result."""
 
 DEGENERATE = 1e-6
@@ -71,11 +71,13 @@ def measure(tasks: Sequence[Task], extras: dict[int, int]) -> dict[str, list[Any
 def _columns(batch: Batch) -> dict[str, list[Any]]:
     """The columns of a batch: one budget after the other, then interleaved so that rows stay together."""
     n = len(batch.n_keys)
-    parts = [_at_budget(batch, b, s) for b, s in enumerate(batch.extras)]
+    least = np.full(n, np.inf)
+    parts = [_at_budget(batch, b, s, least) for b, s in enumerate(batch.extras)]
     return {name: [part[name][r] for r in range(n) for part in parts] for name in parts[0]}
 
 
-def _at_budget(batch: Batch, b: int, s: int) -> dict[str, Sequence[Any]]:
+def _at_budget(batch: Batch, b: int, s: int, least: np.ndarray) -> dict[str, Sequence[Any]]:
+    """The columns at one budget; `least`, shape (rows,), is the least free error so far and after."""
     start = perf_counter()
     found = search(batch, b)
     rows, some = range(len(batch.n_keys)), batch.n_keys > s
@@ -83,6 +85,7 @@ def _at_budget(batch: Batch, b: int, s: int) -> dict[str, Sequence[Any]]:
     degenerate = some & ((found.top < DEGENERATE * batch.sigma) | (found.top == 0))
     top_marks = batch.tops[b]
     free_top, free_pool = _free_errors(batch, b, found, some)
+    _lower(least, batch, b, found, some, free_top, free_pool)
     status = np.where(
         ~some, str(Status.TRIVIAL), np.where(degenerate, str(Status.DEGENERATE), str(Status.EXACT))
     )
@@ -100,11 +103,12 @@ def _at_budget(batch: Batch, b: int, s: int) -> dict[str, Sequence[Any]]:
         "free_top": free_top,
         "free_pool": free_pool,
         "ef_fw": batch.distances[:, b].tolist(),
+        "ef": least.tolist(),
         "dropped_mass": batch.dropped[:, b].tolist(),
         "phi": _phi(batch, b, some).tolist(),
         "radius": batch.radius.tolist(),
         "sigma": batch.sigma.tolist(),
-        **_ratios(batch, b, found, some & ~degenerate),
+        **_ratios(batch, b, found, least, some & ~degenerate),
         "pool_size": batch.sizes[b].tolist(),
         "subsets": np.where(some, found.subsets, 1).tolist(),
         "excluded": found.excluded.tolist(),
@@ -129,7 +133,9 @@ def _phi(batch: Batch, b: int, some: np.ndarray) -> np.ndarray:
     return phi
 
 
-def _ratios(batch: Batch, b: int, found: Found, fair: np.ndarray) -> dict[str, list[float | None]]:
+def _ratios(
+    batch: Batch, b: int, found: Found, least: np.ndarray, fair: np.ndarray
+) -> dict[str, list[float | None]]:
     """Ratios of the errors; None where undefined (trivial, degenerate, or nothing closable to recover)."""
     top, pool, balanced, free = found.top, found.pool, found.balanced, batch.distances[:, b]
     floor = DEGENERATE * batch.sigma
@@ -142,6 +148,7 @@ def _ratios(batch: Batch, b: int, found: Found, fair: np.ndarray) -> dict[str, l
             "closable_balance": (np.where(even, 0.0, 1 - balanced / top), fair),
             "recovered": ((top - balanced) / (top - pool), fair & ~attained),
             "pi": (pool / free, fair & (free > floor)),
+            "pi_improved": (pool / least, fair & (least > floor)),
         }
     return {
         name: [float(x) if defined else None for x, defined in zip(values, where, strict=True)]
@@ -161,6 +168,25 @@ def _free_errors(
         if not np.array_equal(top, best):
             of_pool[r] = _free_error(batch.centred[r, pool[best]], batch.sigma[r])
     return of_top, of_pool
+
+
+def _lower(
+    least: np.ndarray,  # float64 [rows], in and out
+    batch: Batch,
+    b: int,
+    found: Found,
+    some: np.ndarray,
+    *known: list[float | None],  # free errors of sets of the budget
+) -> None:
+    """Bring EF's upper estimate down to the least distance that any set of the budget's size attains.
+
+    Sets of smaller budgets stay in, as further keys at weight 0 change nothing; a forced error is the
+    distance of a point of its set's hull.
+    """
+    least[:] = np.minimum.reduce([least, batch.corrective[:, b], batch.distances[:, b], found.pool])
+    for errors in known:
+        least[:] = np.fmin(least, np.array(errors, dtype=float))  # None becomes NaN, which fmin passes over
+    least[~some] = 0.0
 
 
 def _free_error(points: np.ndarray, sigma: float) -> float | None:
