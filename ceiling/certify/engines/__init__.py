@@ -1,0 +1,1 @@
+"""Three independent ways to decide whether some choice of integer vectors has a given sum."""
