@@ -17,6 +17,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "problem": ["Answer", "Row", "Status"],
         "objective": ["dropped_mass", "forced_error", "free_error", "pool", "top_mass"],
         "search": ["balance", "best_in_pool"],
+        "certify": ["Certificate", "certify", "improve", "zero_error"],
         "capture": ["capture"],
         "store": ["open_store"],
     },
@@ -24,6 +25,10 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
 
 if TYPE_CHECKING:  # what the lazy door opens to, for editors and type checkers
     from ceiling.capture import capture as capture
+    from ceiling.certify import Certificate as Certificate
+    from ceiling.certify import certify as certify
+    from ceiling.certify import improve as improve
+    from ceiling.certify import zero_error as zero_error
     from ceiling.objective import dropped_mass as dropped_mass
     from ceiling.objective import forced_error as forced_error
     from ceiling.objective import free_error as free_error

@@ -1,0 +1,208 @@
+"""Certificates: a proved interval for the smallest forced error over every kept set of one size."""
+
+import math
+from dataclasses import dataclass
+from time import process_time
+
+import numpy as np
+
+from ceiling.certify.improve import check_mass_floor, improve
+from ceiling.certify.proof import encode
+from ceiling.certify.refutation import Refutation, read_recipe
+from ceiling.objective import ZERO, centre
+from ceiling.problem import InputError, Row, Status, check_budget
+
+NODES = 200_000
+"""Default limit, about ten seconds of one core at 4 096 keys."""
+
+SHARE = 0.7
+"""Of the nodes, and of the seconds, that may go into proving optimality; the rest is for a weaker bound."""
+
+FIRST, ATTEMPTS, PART = 0.8, 5, 2
+"""Weaker bounds: the share of the best error that is tried first, before bisection; how many are tried; each
+may use one of so many parts of what is left of the limits."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Certificate:
+    """A proved interval ``lower <= ES(s) <= upper``, in the units of the values.
+
+    Attributes
+    ----------
+    lower, upper : float
+        No kept set (that meets the mass floor) has a smaller error than `lower`; `kept` has `upper`.
+    kept : ndarray of int64, shape (s,)
+        Best kept positions known, ascending.
+    status : Status
+        ``optimal`` (``upper <= lower (1 + gap)``, proved), ``gap``, or ``trivial``.
+    nodes : int
+        Nodes of the search; the limit that decides.
+    seconds : float
+        CPU time of this process.
+    stopped_by : str
+        ``none``, ``nodes``, ``seconds``, or ``memory``: the bound that was reached has no proof short enough
+        to store, and `lower` is 0.
+    mass_floor : float or None
+        ``rho``: kept sets must keep ``rho`` times the mass of the top-mass set.
+    proof : bytes or None
+        What `ceiling.certify.check` replays.
+    """
+
+    lower: float
+    upper: float
+    kept: np.ndarray
+    status: Status
+    nodes: int
+    seconds: float
+    stopped_by: str
+    mass_floor: float | None
+    proof: bytes | None
+
+
+def certify(
+    row: Row,
+    s: int,
+    *,
+    nodes: int = NODES,
+    seconds: float = 60.0,
+    gap: float = 1e-6,
+    mass_floor: float | None = None,
+    seed: int = 0,
+) -> Certificate:
+    """Prove an interval for the smallest forced error over all kept sets of size `s`.
+
+    A local search over all keys gives the upper bound; branch and bound refutes every error below it, or,
+    where the limits stop that, below the largest tenth of it that they allow.
+
+    Parameters
+    ----------
+    row : Row
+    s : int
+        Budget: how many keys are kept.
+    nodes : int
+        Limit of the search. It decides: the same call gives the same certificate.
+    seconds : float
+        Guard, in CPU time of this process; where it strikes (``stopped_by``), another run may end elsewhere.
+    gap : float
+        Relative: up to which an interval is called optimal.
+    mass_floor : float, optional
+        ``rho`` in (0, 1]: the kept mass is at least `rho` times that of the top-mass set. Without one, the
+        best set of a diffuse row often consists of tail keys of negligible mass, which no cache would keep.
+    seed : int
+        Of the local search.
+
+    Returns
+    -------
+    Certificate
+
+    Raises
+    ------
+    InputError
+        Naming the argument and the value that is wrong.
+
+    Notes
+    -----
+    The error is ``e_S`` of arXiv 2608.25230, section 3. The instance is the row's numbers, read as exact
+    rationals, its masses divided by their exact sum; bounds are float64 sums with a margin above their
+    rounding, and the proof is replayed in integers (`ceiling.certify.check.check_proof`).
+    """
+    s, rho = check_budget(s), check_mass_floor(mass_floor)
+    check_budget(nodes, field="nodes")
+    if not 0 < seconds < math.inf:
+        raise InputError(f"seconds: {seconds} is no positive length of time")
+    if not 0 < gap < 1:
+        raise InputError(f"gap: {gap} is outside 0 .. 1; it is relative, e.g. 1e-6")
+    start = process_time()
+    answer = improve(row, s, seed=seed, mass_floor=mass_floor)
+
+    def ends(lower: float, status: Status, stopped_by: str, proof: bytes | None = None) -> Certificate:
+        used = search.nodes if search else 0
+        return Certificate(
+            lower, upper, kept, status, used, process_time() - start, stopped_by, mass_floor, proof
+        )
+
+    search, upper, kept = None, answer.error, answer.kept
+    if answer.status == Status.TRIVIAL:
+        return ends(0.0, Status.TRIVIAL, "none")
+    if upper <= ZERO * centre(row).sigma:
+        return ends(0.0, Status.GAP, "none")  # rounding of zero: there is nothing below to refute
+    search = Refutation(row, s, rho, gap, upper * (1 - gap / 4))
+    limits = _Limits(search, nodes, seconds, start)
+    upper, kept = _prove(search, limits, upper, kept)
+    stopped_by = "none" if search.refuted else limits.struck
+    if not search.refuted:
+        upper, kept = _prove_less(search, limits, upper, kept)
+    if not search.refuted:
+        return ends(0.0, Status.GAP, stopped_by)
+    lower = search.tau * (1 - gap / 4)  # at the leaves of a proof directions are rounded
+    d, n, recipe = search.width, len(search.positions), search.recipe
+    proof = encode(search.stream, s, d, n, lower, rho, kept, upper, recipe, complete=search.complete)
+    if proof is None:
+        return ends(0.0, Status.GAP, "memory")
+    return ends(lower, Status.OPTIMAL if upper <= lower * (1 + gap) else Status.GAP, stopped_by, proof)
+
+
+class _Limits:
+    """Nodes and time of a search; `take` hands out a share of what is left."""
+
+    def __init__(self, search: Refutation, nodes: int, seconds: float, start: float) -> None:
+        self._search, self._nodes, self._end = search, nodes, start + seconds
+        self.quota, self.until, self.struck = 0, 0.0, "none"
+
+    def take(self, share: float) -> bool:
+        """Set `quota` and `until`; False where nothing is left."""
+        now, used = process_time(), self._search.nodes
+        if used >= self._nodes or now >= self._end:
+            return False
+        self.quota = used + max(int((self._nodes - used) * share), 1)
+        self.until = now + (self._end - now) * share
+        return True
+
+    def reached(self, nodes: int) -> bool:
+        """Whether a limit ends this piece of work, and which, in `struck`."""
+        self.struck = "nodes" if nodes >= self.quota else "seconds" if process_time() > self.until else "none"
+        return self.struck != "none"
+
+
+def _prove(
+    search: Refutation, limits: _Limits, upper: float, kept: np.ndarray, share: float = SHARE
+) -> tuple[float, np.ndarray]:
+    """Refute the subtrees that are left within a share of the limits; returns the best set known."""
+    if limits.take(share):
+        for error, better in search.refute(limits):
+            if error < upper:
+                upper, kept = error, better
+    return upper, kept
+
+
+def _prove_less(
+    search: Refutation, limits: _Limits, upper: float, kept: np.ndarray
+) -> tuple[float, np.ndarray]:
+    """Refute the largest threshold that the rest of the limits allows, by bisection."""
+    low, high, share, best = 0.0, 1.0, FIRST, None
+    mark = search.mark()
+    for _ in range(ATTEMPTS):
+        search.back(mark, upper * share)
+        upper, kept = _prove(search, limits, upper, kept, 1 / PART)
+        low, high = (share, high) if search.refuted else (low, share)
+        best = search.mark() if search.refuted else best
+        share = (low + high) / 2
+    if best is not None:
+        search.back(best)
+    return upper, kept
+
+
+def stream_of(row: Row, s: int, rho: float, recipe: bytes) -> np.ndarray:
+    """All events of the search that went as a proof's recipe says, with their directions, int16.
+
+    The same directions are found again, on any machine: sums run in one order (`ceiling.kernels.vectors`).
+    """
+    gap, schedule = read_recipe(recipe)
+    search = Refutation(row, s, rho, gap, schedule[0][1], directions=True)
+    for subtree, tau in schedule[1:]:
+        for _ in search.refute(None, subtree):
+            pass
+        search.aim(tau)
+    for _ in search.refute(None):
+        pass
+    return search.stream

@@ -1,0 +1,225 @@
+"""Refutation: proving that no kept set has an error below a threshold, subtree by subtree.
+
+Without a mass floor one subtree holds the sets whose heaviest key is the a-th heaviest, for every a: with no
+key kept the relaxation is 0, as residuals sum to 0. With a floor one subtree holds all sets.
+"""
+
+import math
+import struct
+from collections.abc import Iterator
+from math import fsum
+from typing import Protocol
+
+import numpy as np
+
+from ceiling.certify.proof import ProofError, skeleton
+from ceiling.kernels import local, tree
+from ceiling.kernels.vectors import padded
+from ceiling.objective import TIE
+from ceiling.problem import Row
+
+CHUNK = 1000
+"""Nodes between looks at the clock, and at Ctrl-C: a tenth of a second at most."""
+
+WORDS = 1 << 16
+"""Words of events held before they are taken away."""
+
+MOST_WORDS = 700_000
+"""Words of events with directions kept; longer proofs are stored without. About 1.3 MB, little of which
+compression saves."""
+
+POLISH = 30
+"""Rounds of local search from a better set that the tree has met."""
+
+PULL = 10.0
+"""Weight of a shortfall of mass, in median distances from the dense output."""
+
+ROUNDING = 1e-3
+"""What a norm is raised by, in units of mass times the distances that were subtracted to make the residual:
+a billion times their rounding, as the margin of a bound is 1e-12 of the norms (`kernels.bound`)."""
+
+
+ENTRY = struct.Struct("<id")
+"""A subtree and the threshold set there."""
+
+
+def read_recipe(recipe: bytes) -> tuple[float, list[tuple[int, float]]]:
+    """Gap and schedule of a `Refutation`; `ProofError` where `recipe` is none."""
+    try:
+        gap, schedule = struct.unpack_from("<d", recipe)[0], list(ENTRY.iter_unpack(recipe[8:]))
+    except struct.error:
+        raise ProofError("it does not say how the search went") from None
+    subtrees, thresholds = [a for a, _ in schedule], [tau for _, tau in schedule]
+    if not 0 < gap < 1 or subtrees[:1] != [-2] or subtrees != sorted(set(subtrees)):
+        raise ProofError("it does not say how the search went")
+    if not all(0 < tau < math.inf for tau in thresholds):
+        raise ProofError("it does not say how the search went")
+    return gap, schedule
+
+
+class Limits(Protocol):
+    """What ends a piece of work."""
+
+    quota: int
+
+    def reached(self, nodes: int) -> bool:
+        """Whether it is to end, at `nodes` in all."""
+
+
+class Refutation:
+    """The search of one row at one budget.
+
+    Parameters
+    ----------
+    row : Row
+    s : int
+        Budget, below the number of keys.
+    rho : float
+        Mass floor; 0 is none.
+    gap : float
+        Relative: a quarter of it is how far below a better set's error the threshold goes.
+    tau : float
+        First threshold, positive; it also decides the order of the keys.
+    directions : bool
+        Whether all directions are kept, however long the proof.
+
+    Attributes
+    ----------
+    positions : ndarray of int64, shape (n,)
+        Of the keys of positive mass, ascending; events name keys by their place in it.
+    schedule : list of (int, float)
+        The first threshold, beside -2; then the subtrees from which on one was set, and that threshold.
+    recipe : bytes
+        Gap and schedule, from which the same events follow again.
+    complete : bool
+        Whether the events carry their directions; once too many, they do not.
+    """
+
+    def __init__(
+        self, row: Row, s: int, rho: float, gap: float, tau: float, directions: bool = False
+    ) -> None:
+        self.positions = np.flatnonzero(row.masses)
+        self.s, self.rho, self.gap = s, rho, gap
+        masses, values = row.masses[self.positions], row.values[self.positions]
+        n, self.width = values.shape
+        self._masses = masses
+        self._residuals, offsets = _centred(masses, values)
+        heaviest = np.argsort(-masses, kind="stable")
+        self._least = rho * float(masses[np.sort(heaviest[:s])].cumsum()[-1])
+        norms = np.sqrt(np.einsum("jd,jd->j", self._residuals, self._residuals))
+        self._pull = (PULL * float(np.median(norms / masses))) ** 2 if rho else 0.0
+        norms = (norms + ROUNDING * masses * offsets) * (1 + 1e-12)
+        self._order = np.argsort(-(norms + tau * masses), kind="stable")
+        tails = [np.maximum.accumulate(x[self._order][::-1])[::-1].copy() for x in (norms, masses)]
+        self._keys = tree.Keys(
+            padded(self._residuals[self._order]), masses[self._order], norms[self._order], *tails
+        )
+        ranks = np.empty(n, dtype=np.int64)
+        ranks[heaviest] = np.arange(n)
+        self._ranks, place = ranks[self._order], np.empty(n, dtype=np.int64)
+        place[self._order] = np.arange(n)
+        self._by_mass = place[heaviest]
+        self._subtrees = range(-1, 0) if rho else range(n - s + 1)
+        self._search = tree.begin(n, self._keys.residuals.shape[1], s)
+        self._events = np.zeros(WORDS + 64 * (self.width + 8), dtype=np.int16)
+        self._parts: list[np.ndarray] = []
+        self._words, self._all, self.complete = 0, directions, True
+        self._next, self.schedule = self._subtrees.start, [(-2, tau)]
+        self.aim(tau)
+
+    @property
+    def nodes(self) -> int:
+        """Nodes visited so far."""
+        return int(self._search.whole[tree.NODES])
+
+    @property
+    def tau(self) -> float:
+        """The threshold."""
+        return float(self._search.real[tree.TAU])
+
+    @property
+    def stream(self) -> np.ndarray:
+        """Events of the subtrees refuted so far, int16."""
+        return np.concatenate([np.zeros(0, dtype=np.int16), *self._parts])
+
+    @property
+    def recipe(self) -> bytes:
+        """See above."""
+        return struct.pack("<d", self.gap) + b"".join(ENTRY.pack(*entry) for entry in self.schedule)
+
+    @property
+    def refuted(self) -> bool:
+        """Whether no subtree is left."""
+        return self._next == self._subtrees.stop
+
+    def aim(self, tau: float) -> None:
+        """Refute `tau` from here on; what is known of the last root is forgotten."""
+        self.schedule = [(a, t) for a, t in self.schedule if a != self._next] + [(self._next, tau)]
+        self._search.real[tree.TAU] = tau
+        self._search.whole[tree.ROOTED] = 0
+        self._search.root[2][:] = 0.0
+
+    def mark(self) -> tuple:
+        """Where the search stands, for `back`."""
+        return self._next, self.tau, self.complete, self._words, list(self._parts), list(self.schedule)
+
+    def back(self, mark: tuple, tau: float | None = None) -> None:
+        """Return to where the search stood, and aim at `tau`, if given."""
+        self._next, self._search.real[tree.TAU], complete, self._words, parts, schedule = mark
+        self._parts, self.schedule = list(parts), list(schedule)
+        if complete != self.complete:
+            self._parts = [skeleton(part, self.width) for part in parts]
+        if tau is not None:
+            self.aim(tau)
+
+    def refute(self, limits: Limits | None, stop: int | None = None) -> Iterator[tuple[float, np.ndarray]]:
+        """Refute subtree after subtree, before `stop`, until the limits are reached, if there are any.
+
+        Yields error and positions of a set each time one is met that is not refuted; the threshold then goes
+        below its error, and what was refuted before stays so. The events of a subtree that a limit ended are
+        dropped.
+        """
+        while self._next < (self._subtrees.stop if stop is None else stop):
+            key = int(self._by_mass[self._next]) if self._next >= 0 else 0
+            tree.open_subtree(self._keys, self._search, self._ranks, self._next, key, self.s)
+            before, words, end = len(self._parts), self._words, tree.MORE
+            while end != tree.EMPTY:
+                quota = self.nodes + CHUNK if limits is None else min(limits.quota, self.nodes + CHUNK)
+                end = tree.walk(
+                    self._keys, self._search, self._order, self.width, self._least, self._pull, quota,
+                    self.complete, self._events,
+                )  # fmt: skip
+                self._take_events()
+                if end == tree.BETTER:
+                    yield self._polished(np.sort(self._order[self._search.best]))
+                elif end == tree.MORE and limits is not None and limits.reached(self.nodes):
+                    del self._parts[before:]
+                    self._words = words
+                    return
+            self._next += 1
+
+    def _polished(self, met: np.ndarray) -> tuple[float, np.ndarray]:
+        """A set met by the search, after a short local search; the threshold goes below its error."""
+        error, kept = local.search(
+            self._residuals, self._masses, self.s, self._least, met[None], 0, POLISH, TIE, 0.0
+        )
+        self._search.real[tree.TAU] = min(self.tau, error * (1 - self.gap / 4))
+        return float(error), self.positions[kept]
+
+    def _take_events(self) -> None:
+        end = int(self._search.whole[tree.CURSOR])
+        if end:
+            self._parts.append(self._events[:end].copy())
+            self._words += end
+            self._search.whole[tree.CURSOR] = 0
+        if self.complete and not self._all and self._words > MOST_WORDS:
+            self._parts = [skeleton(part, self.width) for part in self._parts]
+            self.complete = False
+
+
+def _centred(masses: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Residuals about the dense output, summed exactly, and the distances they are differences of."""
+    shifted = values - values[np.argmax(masses)]
+    mean = np.array([fsum(column) for column in (masses[:, None] * shifted).T]) / fsum(masses)
+    offsets = np.sqrt(np.einsum("jd,jd->j", shifted, shifted)) + np.sqrt(mean @ mean)
+    return masses[:, None] * (shifted - mean), offsets

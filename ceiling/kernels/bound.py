@@ -1,0 +1,264 @@
+"""Lower bounds of a node, one direction at a time, with a margin above their rounding.
+
+Is there a set of error below `tau` that keeps at least the mass `least`? For any unit vector ``u`` and any
+``lam >= 0`` such a set A has ``sum_A ((tau + lam) p_j - <u, z_j>) > lam least``. A node keeps keys with sums
+``g`` and ``p`` and takes `k` more; with ``r_j = (tau + lam) p_j - <u, z_j>`` it is empty if
+``D = <u, g> - (tau + lam) p + lam least - (the k largest r_j)`` is not negative.
+
+Directions are integers of 16 bits and multipliers have 15, so that a proof can store what was used.
+"""
+
+from math import frexp
+
+import numpy as np
+
+from ceiling.kernels.compiled import compiled
+from ceiling.kernels.vectors import dot
+
+MARGIN = 1e-12
+"""Relative to the sum of all that enters D in absolute value. Float64 sums of up to 256 such terms, and
+inner products of up to a few hundred components, err by less than a tenth of it."""
+
+GRID = 32767
+"""Largest component of a stored direction."""
+
+WORTH = 0.25
+"""Share of the candidates that a direction must drop, or it is not kept as an event of the proof: proofs
+become less than half as long, and the search a little faster."""
+
+TRIES = 8
+"""Multipliers of the mass floor tried for one direction."""
+
+
+@compiled
+def direction(point: np.ndarray, grid: np.ndarray, unit: np.ndarray) -> bool:
+    """Round the direction of `point` to int16 `grid`; `unit` is that one, normed. False for a zero vector."""
+    largest = 0.0
+    for c in range(len(point)):
+        largest = max(largest, abs(point[c]))
+    if largest == 0.0:
+        return False
+    square = 0.0
+    for c in range(len(point)):
+        grid[c] = np.int16(np.rint(point[c] / largest * GRID))
+        square += float(grid[c]) * grid[c]
+    length = np.sqrt(square)
+    for c in range(len(point)):
+        unit[c] = grid[c] / length
+    return True
+
+
+@compiled
+def multiplier(lam: float) -> tuple[float, int, int]:
+    """The largest ``mantissa 2^exponent`` up to `lam` with a mantissa below 2^15, and its parts."""
+    if lam <= 0.0:
+        return 0.0, 0, 0
+    fraction, exponent = frexp(lam)
+    mantissa = int(fraction * 32768)
+    return mantissa * 2.0 ** (exponent - 15), mantissa, exponent - 15
+
+
+@compiled
+def largest(
+    keys: tuple,  # residuals, masses and, of all keys from each on, the largest norms and masses
+    alive: np.ndarray,  # int32 [m], candidates
+    m: int,
+    want: int,
+    unit: np.ndarray,
+    slope: float,  # tau + lam
+    r: np.ndarray,  # float64 [m], out: r of the candidates seen
+    values: np.ndarray,  # float64 [want], out: the largest, descending
+    places: np.ndarray,  # int64 [want], out: their places in `alive`
+) -> int:
+    """Find the `want` largest r; returns how many candidates were looked at: no later one reaches them.
+
+    Keys come by descending ``|z| + tau p``, so the tail of negligible keys is never looked at.
+    """
+    residuals, masses, _, tail_norms, tail_masses = keys
+    found = 0
+    for i in range(m):
+        j = alive[i]
+        if found == want and tail_norms[j] + slope * tail_masses[j] <= values[want - 1]:
+            return i
+        x = slope * masses[j] - dot(residuals, j, unit)
+        r[i] = x
+        if found < want:
+            t = found
+            found += 1
+        elif x > values[want - 1]:
+            t = want - 1
+        else:
+            continue
+        while t > 0 and values[t - 1] < x:
+            values[t], places[t] = values[t - 1], places[t - 1]
+            t -= 1
+        values[t], places[t] = x, i
+    return m
+
+
+@compiled
+def bound(
+    keys: tuple,
+    alive: np.ndarray,
+    m: int,
+    k: int,
+    sums: tuple,  # g, float64 [d]; mass and sum of norms of the kept keys
+    unit: np.ndarray,
+    tau: float,
+    least: float,
+    lam: float,  # where the search for the multiplier starts
+    r: np.ndarray,
+    values: np.ndarray,
+    places: np.ndarray,
+) -> tuple[float, float, float, int]:
+    """``D`` at the best multiplier found, the margin it must exceed, that multiplier, candidates looked at.
+
+    ``D`` is concave in the multiplier, its slope is what the largest r lack in mass: regula falsi.
+    """
+    lam = multiplier(lam)[0]
+    want = min(k + 1, m)
+    if least <= 0.0:
+        seen = largest(keys, alive, m, want, unit, tau, r, values, places)
+        d, margin, _ = _value(keys, alive, k, sums, unit, tau, 0.0, 0.0, values, places)
+        return d, margin, 0.0, seen
+    best, best_lam, at = -np.inf, 0.0, 0.0
+    low, high, under, over = 0.0, -1.0, 0.0, 0.0
+    seen, margin = 0, 0.0
+    for _ in range(TRIES):
+        seen = largest(keys, alive, m, want, unit, tau + lam, r, values, places)
+        d, margin, short = _value(keys, alive, k, sums, unit, tau, lam, least, values, places)
+        at = lam
+        if d > best:
+            best, best_lam = d, lam
+        if d >= margin or (short <= 0 and lam == 0.0):
+            break
+        if short > 0:
+            low, under = lam, short
+        else:
+            high, over = lam, -short
+        if high < 0:
+            lam = 2 * lam + 0.5 * tau
+        elif under > 0:
+            lam = low + (high - low) * max(0.1, min(0.9, under / (under + over)))
+        else:
+            lam = 0.0
+        lam = multiplier(lam)[0]
+        if lam == at:
+            break
+    if at != best_lam:
+        seen = largest(keys, alive, m, want, unit, tau + best_lam, r, values, places)
+        best, margin, _ = _value(keys, alive, k, sums, unit, tau, best_lam, least, values, places)
+    return best, margin, best_lam, seen
+
+
+@compiled
+def _value(
+    keys: tuple, alive: np.ndarray, k: int, sums: tuple, unit: np.ndarray, tau: float, lam: float,
+    least: float, values: np.ndarray, places: np.ndarray,
+) -> tuple[float, float, float]:  # fmt: skip
+    """``D``, its margin, and what the `k` largest lack in mass."""
+    masses, norms = keys[1], keys[2]
+    g, mass, length = sums
+    taken = 0.0
+    d = dot(g.reshape(1, -1), 0, unit) - (tau + lam) * mass + lam * least
+    for i in range(k):
+        j = alive[places[i]]
+        d -= values[i]
+        taken += masses[j]
+        length += norms[j]
+    mass += taken
+    return d, MARGIN * (length + (tau + lam) * mass + lam * least), least - mass
+
+
+@compiled
+def fix(
+    keys: tuple,
+    alive: np.ndarray,  # in and out
+    m: int,
+    k: int,
+    d: float,
+    margin: float,
+    slope: float,
+    seen: int,
+    r: np.ndarray,
+    values: np.ndarray,
+    places: np.ndarray,  # in: places of the largest; out: their keys
+    marks: np.ndarray,  # int8 [n], 1 where alive; kept so
+) -> tuple[int, int]:
+    """Drop candidates that no set below the threshold has; returns those left, and how many all of them have.
+
+    With key j taken the bound is ``D + r_(k) - r_j``, without it ``D + r_j - r_(k+1)``. Keys that all have
+    are the first of `places`; they stay alive, for the caller to keep.
+    """
+    tail_norms, tail_masses = keys[3], keys[4]
+    if m == k:
+        for i in range(k):
+            places[i] = alive[places[i]]
+        return m, k
+    drop, force = values[k - 1] + d - margin, values[k] - d + margin
+    forced = 0
+    while forced < k and values[forced] > force:
+        forced += 1
+    for i in range(k):
+        places[i] = alive[places[i]]
+    last, dropped = m, 0
+    while last > seen and tail_norms[alive[last - 1]] + slope * tail_masses[alive[last - 1]] < drop:
+        last -= 1
+    for i in range(seen):
+        dropped += r[i] < drop
+    if forced == 0 and dropped + m - last < WORTH * m:
+        return m, 0
+    while m > last:
+        m -= 1
+        marks[alive[m]] = 0
+    left = 0
+    for i in range(seen):
+        if r[i] >= drop:
+            alive[left] = alive[i]
+            left += 1
+        else:
+            marks[alive[i]] = 0
+    if left < seen:
+        for i in range(seen, m):
+            alive[left + i - seen] = alive[i]
+        m -= seen - left
+    return m, forced
+
+
+@compiled
+def drop_light(
+    masses: np.ndarray, alive: np.ndarray, m: int, k: int, mass: float, least: float, marks: np.ndarray,
+    values: np.ndarray,
+) -> int:  # fmt: skip
+    """Drop candidates too light for the mass floor; returns how many are left, -1 if no choice meets it."""
+    least *= 1 - MARGIN
+    found = 0
+    for i in range(m):
+        x = masses[alive[i]]
+        if found < k:
+            t = found
+            found += 1
+        elif x > values[k - 1]:
+            t = k - 1
+        else:
+            continue
+        while t > 0 and values[t - 1] < x:
+            values[t] = values[t - 1]
+            t -= 1
+        values[t] = x
+    total = mass
+    for i in range(found):
+        total += values[i]
+    if found < k or total < least:
+        return -1
+    if m == k:
+        return m
+    lightest = least - total + values[k - 1]
+    left = 0
+    for i in range(m):
+        if masses[alive[i]] >= lightest:
+            alive[left] = alive[i]
+            left += 1
+        else:
+            marks[alive[i]] = 0
+    return left
