@@ -1,9 +1,5 @@
 """Row-streamed capture of attention from a loaded model: the room of torch."""
 
-import sys
-from types import ModuleType
-from typing import Any
-
 from ceiling.capture.architecture import Architecture as Architecture
 from ceiling.capture.architecture import forward as forward
 from ceiling.capture.architecture import probe as probe
@@ -33,12 +29,3 @@ __all__ = [
     "probe",
     "sample_positions",
 ]
-
-
-class _Room(ModuleType):
-    def __call__(self, *args: Any, **options: Any) -> Any:
-        return capture(*args, **options)
-
-
-# `ceiling.capture(…)` is the function, also once this room, which has its name, has been imported.
-sys.modules[__name__].__class__ = _Room

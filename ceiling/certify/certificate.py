@@ -1,12 +1,13 @@
 """Certificates: a proved interval for the smallest forced error over every kept set of one size."""
 
 import math
+import sys
 from dataclasses import dataclass
 from time import process_time
 
 import numpy as np
 
-from ceiling.certify.improve import check_mass_floor, improve
+from ceiling.certify.improve import check_mass_floor, default_rounds, improve
 from ceiling.certify.proof import encode
 from ceiling.certify.refutation import Refutation, read_recipe
 from ceiling.objective import ZERO, centre
@@ -14,6 +15,10 @@ from ceiling.problem import InputError, Row, Status, check_budget
 
 NODES = 200_000
 """Default limit, about ten seconds of one core at 4 096 keys."""
+
+QUICK, LOOK = 5, 2000
+"""The local search first gets one of so many parts of its rounds, and the proof twice as many nodes as keys
+and so many, which suffice for most rows; only where they do not is all of it made."""
 
 SHARE = 0.7
 """Of the nodes, and of the seconds, that may go into proving optimality; the rest is for a weaker bound."""
@@ -112,23 +117,30 @@ def certify(
         raise InputError(f"seconds: {seconds} is no positive length of time")
     if not 0 < gap < 1:
         raise InputError(f"gap: {gap} is outside 0 .. 1; it is relative, e.g. 1e-6")
-    start = process_time()
-    answer = improve(row, s, seed=seed, mass_floor=mass_floor)
+    limits, search = _Limits(nodes, seconds), None
 
     def ends(lower: float, status: Status, stopped_by: str, proof: bytes | None = None) -> Certificate:
-        used = search.nodes if search else 0
-        return Certificate(
-            lower, upper, kept, status, used, process_time() - start, stopped_by, mass_floor, proof
-        )
+        used = limits.used(search)
+        return Certificate(lower, upper, kept, status, used, limits.elapsed, stopped_by, mass_floor, proof)
 
-    search, upper, kept = None, answer.error, answer.kept
+    rounds = default_rounds(row.n_keys, s) if isinstance(row, Row) else 1
+    answer = improve(row, s, seed=seed, rounds=max(rounds // QUICK, 1), mass_floor=mass_floor)
+    upper, kept = answer.error, answer.kept
     if answer.status == Status.TRIVIAL:
         return ends(0.0, Status.TRIVIAL, "none")
     if upper <= ZERO * centre(row).sigma:
         return ends(0.0, Status.GAP, "none")  # rounding of zero: there is nothing below to refute
     search = Refutation(row, s, rho, gap, upper * (1 - gap / 4))
-    limits = _Limits(search, nodes, seconds, start)
-    upper, kept = _prove(search, limits, upper, kept)
+    upper, kept = _prove(search, limits, upper, kept, SHARE, 2 * row.n_keys + LOOK)
+    if not search.refuted:
+        answer = improve(row, s, seed=seed, rounds=rounds, mass_floor=mass_floor)
+        if answer.error < upper:
+            limits.spent += search.nodes
+            upper, kept = answer.error, answer.kept
+            search = Refutation(row, s, rho, gap, upper * (1 - gap / 4))
+        else:
+            search.aim(search.tau)  # the subtree that was ended begins anew
+        upper, kept = _prove(search, limits, upper, kept, SHARE)
     stopped_by = "none" if search.refuted else limits.struck
     if not search.refuted:
         upper, kept = _prove_less(search, limits, upper, kept)
@@ -143,20 +155,29 @@ def certify(
 
 
 class _Limits:
-    """Nodes and time of a search; `take` hands out a share of what is left."""
+    """Nodes and CPU time of a certificate; `take` hands out a share of what is left."""
 
-    def __init__(self, search: Refutation, nodes: int, seconds: float, start: float) -> None:
-        self._search, self._nodes, self._end = search, nodes, start + seconds
-        self.quota, self.until, self.struck = 0, 0.0, "none"
+    def __init__(self, nodes: int, seconds: float) -> None:
+        self._start = process_time()
+        self._nodes, self._end = nodes, self._start + seconds
+        self.spent, self.quota, self.until, self.struck = 0, 0, 0.0, "none"
 
-    def take(self, share: float) -> bool:
-        """Set `quota` and `until`; False where nothing is left."""
-        now, used = process_time(), self._search.nodes
-        if used >= self._nodes or now >= self._end:
-            return False
-        self.quota = used + max(int((self._nodes - used) * share), 1)
+    @property
+    def elapsed(self) -> float:
+        """CPU seconds so far."""
+        return process_time() - self._start
+
+    def used(self, search: Refutation | None) -> int:
+        """Nodes so far, those of a search that was given up included."""
+        return self.spent + (search.nodes if search else 0)
+
+    def take(self, search: Refutation, share: float, most: int) -> bool:
+        """Set `quota`, in nodes of `search`, and `until`; False where nothing is left."""
+        now, left = process_time(), self._nodes - self.used(search)
+        self.struck = "nodes" if left <= 0 else "seconds"
+        self.quota = search.nodes + min(max(int(left * share), 1), most)
         self.until = now + (self._end - now) * share
-        return True
+        return left > 0 and now < self._end
 
     def reached(self, nodes: int) -> bool:
         """Whether a limit ends this piece of work, and which, in `struck`."""
@@ -165,10 +186,10 @@ class _Limits:
 
 
 def _prove(
-    search: Refutation, limits: _Limits, upper: float, kept: np.ndarray, share: float = SHARE
+    search: Refutation, limits: _Limits, upper: float, kept: np.ndarray, share: float, most: int = sys.maxsize
 ) -> tuple[float, np.ndarray]:
     """Refute the subtrees that are left within a share of the limits; returns the best set known."""
-    if limits.take(share):
+    if limits.take(search, share, most):
         for error, better in search.refute(limits):
             if error < upper:
                 upper, kept = error, better

@@ -126,7 +126,7 @@ def _search(row: Row, s: int, rho: float, recipe: bytes) -> np.ndarray:
 def _not_of(proof: Proof, masses: np.ndarray, values: np.ndarray, s: int, lower: float, rho: float) -> str:
     """What a proof is of, where that is something else."""
     found = (proof.s, proof.d, proof.n, proof.tau, proof.rho)
-    wanted = (s, values.shape[1], np.count_nonzero(masses > 0), lower, rho)
+    wanted = (s, values.shape[1], int(np.count_nonzero(masses)), lower, rho)
     for name, a, b in zip(("s", "d", "n", "bound", "mass floor"), found, wanted, strict=True):
         if a != b:
             return f"the proof is of another {name}: {a!r}, not {b!r}"

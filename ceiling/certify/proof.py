@@ -18,8 +18,8 @@ from ceiling.kernels.replay import MOST_KEPT, bones
 MAX_BYTES = 1_000_000
 """Longest proof that is stored."""
 
-MAX_WORDS = 1 << 28
-"""Longest stream that is unpacked, 512 MB; a proof of `MAX_BYTES` could name a thousand times its size."""
+MAX_WORDS = 1 << 26
+"""Longest stream that is unpacked, 128 MB; a proof of `MAX_BYTES` could name a thousand times its size."""
 
 MAX_DIMENSION = (1 << 15) - 1
 """So that the components of a direction sum to less than 2^30 (`ceiling.kernels.whole`)."""

@@ -163,8 +163,8 @@ def _visit(
     alive, marks, hull = search.alive, search.marks, search.hull
     r, values, places, _, point = search.scratch
     residuals, masses = keys.residuals, keys.masses
-    root = whole[DEPTH] == 0 and whole[KEPT] <= 1
     k = whole[LEFT]
+    first = k if whole[DEPTH] == 0 and whole[KEPT] <= 1 else -1
     rounds, stalls, highest, end = 0, 0, -np.inf, EMPTY
     while True:
         m = whole[ALIVE]
@@ -209,7 +209,7 @@ def _visit(
         if (relaxed < 0 and short <= 0) or rounds >= ROUNDS or stalls >= STALLS:
             end = MORE
             break
-    if root and rounds > 0 and k == len(search.best) - whole[KEPT] and k > 1:
+    if k == first and rounds > 0:  # a root without keys fixed: its vertices suit the next one
         _remember(search, k)
     return end
 
