@@ -1,26 +1,23 @@
 """Figures: nothing clipped, nothing small, no interval without documents; files whole and repeatable."""
 
 import os
-from io import BytesIO
-from itertools import combinations
 from pathlib import Path
 
 import matplotlib as mpl
 import polars as pl
 import pytest
 from matplotlib.collections import LineCollection
-from matplotlib.text import Text
 
 from ceiling.analysis import budget_profile, ceiling_table, cell_map, map_table
 from ceiling.plots import ceiling_bars, cell_maps, files, profile_lines, write
-from ceiling.plots.style import COLUMN, FONT, PAGE, style
+from ceiling.plots.style import COLUMN
 from ceiling.problem import InputError
+from tests.readable import assert_readable
 from tests.toy_store import hand_made, toy_instances
 
 REFERENCE = Path(__file__).parents[1] / "figures" / "reference"
 TEXT = pl.read_csv(REFERENCE / "forced_weights_text.csv")
 TABLE8 = pl.read_csv(REFERENCE / "forced_weights_table8_budget_profile.csv")
-SLACK = 2.0  # pixels a glyph's box may stand over the edge by rounding
 
 STORES = {
     "one": lambda: toy_instances("smollm2-135m", documents=5, layers=30, heads=9, rows=1),
@@ -43,28 +40,7 @@ DRAW = {
 @pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("name", DRAW)
 def test_every_text_is_inside_apart_and_large_enough(name, store, monkeypatch):
-    drawn = []  # a tick beyond the axis has a label that is never drawn
-
-    def draw(text, renderer, original=Text.draw):
-        if text.get_visible() and text.get_text():
-            drawn.append(text)
-        original(text, renderer)
-
-    monkeypatch.setattr(Text, "draw", draw)
-    figure = DRAW[name](STORES[store]())
-    with style():
-        figure.savefig(BytesIO(), format="png")
-    assert figure.get_size_inches()[0] in (COLUMN, PAGE)
-    width, height = figure.canvas.get_width_height()
-    boxes = {text: text.get_window_extent() for text in drawn}
-    assert len(boxes) > 10
-    for (a, first), (b, second) in combinations(boxes.items(), 2):
-        assert not first.padded(-SLACK).overlaps(second.padded(-SLACK)), (a, b)
-    for text, box in boxes.items():
-        assert text.get_fontsize() >= FONT, text
-        assert min(box.x0, box.y0) >= -SLACK, text
-        assert box.x1 <= width + SLACK, text
-        assert box.y1 <= height + SLACK, text
+    assert_readable(DRAW[name](STORES[store]()), monkeypatch)
 
 
 @pytest.mark.parametrize("store", STORES)

@@ -12,12 +12,12 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from ceiling.analysis import ceiling_table
+from ceiling.analysis import ceiling_table, certification_table
 from ceiling.analysis.views import VIEWS
 from ceiling.cli import main
 from ceiling.problem import InputError
 from ceiling.store import Shards, Store, open_store, run_sql
-from tests.toy_store import toy_instances, write_toy_store
+from tests.toy_store import toy_certificates, toy_instances, toy_zero_errors, write_toy_store
 
 ROOT = Path(__file__).parents[1]
 COOKBOOK = (ROOT / "QUERIES.md").read_text(encoding="utf-8")
@@ -57,6 +57,8 @@ def instances() -> pl.DataFrame:
 @pytest.fixture(scope="module")
 def store(instances: pl.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Store:
     folder = write_toy_store(tmp_path_factory.mktemp("stores") / "store", instances)
+    write_toy_store(folder, toy_certificates(instances, every=3), table="certificates")
+    write_toy_store(folder, toy_zero_errors(rows=20), table="zero_errors")
     for dump, model, document in instances.select("dump", "model", "document").unique().iter_rows():
         shards = Shards(folder, dump)
         shards.open()
@@ -76,9 +78,9 @@ def plan(store: Store, sql: str) -> str:
     return "\n".join(run_sql(store, sql, VIEWS, explain=True).to_series())
 
 
-def test_the_cookbook_is_one_page_of_ten_questions():
-    assert [int(number) for number, _, _ in QUESTIONS] == list(range(1, 11))
-    assert COOKBOOK.count("```sql") == 10
+def test_the_cookbook_is_one_page_of_twelve_questions():
+    assert [int(number) for number, _, _ in QUESTIONS] == list(range(1, 13))
+    assert COOKBOOK.count("```sql") == 12
     assert len(COOKBOOK.splitlines()) <= 120
 
 
@@ -131,6 +133,24 @@ def test_question_10_against_python(store: Store, exact: pl.DataFrame):
         assert row["n"] == mine.height
         assert row["top_is_best"] == pytest.approx((mine["closable"] == 0).mean())
         assert row["age_top"] == pytest.approx(np.mean(age))
+
+
+def test_question_11_is_the_certification_table(store: Store):
+    answer = run_sql(store, SQL[11], VIEWS)
+    table = certification_table(store.certificates, draws=0)
+    assert answer["n"].to_list() == table["n"].to_list()
+    assert answer["at_least"].to_list() == pytest.approx(table["closable_lower"].to_list())
+    assert answer["at_most"].to_list() == pytest.approx(table["closable_upper"].to_list())
+    assert (answer["solved"] * answer["n"]).to_list() == pytest.approx(table["solved"].to_list())
+
+
+def test_question_12_counts_what_was_asked(store: Store):
+    answer = run_sql(store, SQL[12], VIEWS)
+    asked = store.zero_errors.filter(pl.col("status") != "trivial").collect()
+    assert answer["n"].sum() == asked.height
+    row = answer.row(0, named=True)
+    mine = asked.filter(bits=row["bits"], engine=row["engine"], status=row["status"])
+    assert (row["n"], row["longest"]) == (mine.height, mine["seconds"].max())
 
 
 def test_views_and_tables_stand_side_by_side(store: Store):
@@ -201,7 +221,7 @@ def test_explain_as_a_word_or_an_option_is_the_same(store: Store):
         ("SELECT * FROM cell", "sql: no table 'cell'; did you mean cells, ceiling?"),
         (
             "SELECT * FROM zzz",
-            "sql: no table 'zzz'; tables: instances, documents, rows, ceiling, cells, prof",
+            "sql: no table 'zzz'; tables: instances, certificates, ",
         ),
         ("SELECT s, kappa FROM instances GROUP BY s", "sql: 'kappa' should participate in the GROUP BY"),
     ],

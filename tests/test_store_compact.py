@@ -55,7 +55,7 @@ def assert_same_rows(one: Path, other: Path, config: str | None = None) -> None:
     for table, identity in IDENTITY.items():
         keys = ["dump", *identity]
         frames = [open_store(path, config).table(table).sort(keys).collect() for path in (one, other)]
-        assert frames[0].height > 0
+        assert frames[0].height > 0 or table not in ("instances", "documents", "rows")
         assert_frame_equal(*frames, check_exact=True)
 
 

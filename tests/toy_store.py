@@ -1,4 +1,4 @@
-"""Toy instances: frames that look like a store's, made from a seed, for analysis and figures."""
+"""Toy results: frames that look like a store's tables, made from a seed, for analysis and figures."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -58,6 +58,7 @@ def toy_instances(
             "closable_balance": known(1 - e_balance / e_top, measured),
             "recovered": known((e_top - e_balance) / (e_top - e_pool), measured & (e_pool < e_top)),
             "pi": known(e_pool / ef, measured & resolved),
+            "pi_improved": known(np.maximum(e_pool / (0.6 * ef), 1), measured & resolved),
         }
     kept = pl.Series([list(range(k)) for k in s], dtype=pl.List(pl.Int64))
     extra = np.array([EXTRA.get(int(k), 1) for k in budgets])[b]
@@ -69,7 +70,12 @@ def toy_instances(
         **{"position": 256 + 100 * row, "n_keys": np.where(trivial, s, 257 + 100 * row), "s": s},
         **{"e_top": e_top, "e_pool": e_pool, "e_balance": e_balance},
         **{"e_geometric": e_top * rng.lognormal(0.4, 0.2, n), "e_leverage": e_top * rng.lognormal(2, 0.4, n)},
-        **{"free_top": 0.8 * e_top, "free_pool": 0.8 * e_pool, "ef_fw": ef},
+        **{
+            "free_top": 0.8 * e_top,
+            "free_pool": 0.8 * e_pool,
+            "ef_fw": ef,
+            "ef": np.minimum(0.6 * ef, e_pool),
+        },
         **{"dropped_mass": mass, "phi": e_top * (1 - mass), "radius": 3 * sigma, "sigma": sigma},
         **ratios,
         **{"pool_size": s + extra, "subsets": 1000 * s, "excluded": 0, "swaps": 1, "ties": 1},
@@ -80,13 +86,84 @@ def toy_instances(
     return pl.DataFrame(columns, schema_overrides=TABLES["instances"]).select(*TABLES["instances"])
 
 
-def write_toy_store(folder: Path, *frames: pl.DataFrame) -> Path:
-    """Write `frames` as the shards of a store, one per document and layer, and return the folder."""
+def toy_certificates(
+    instances: pl.DataFrame, *, floors: Sequence[float] = (0.0, 0.5, 0.9), every: int = 1, seed: int = 0
+) -> pl.DataFrame:
+    """Certificates of every so many `instances`: a set some percent better than the pool's on a third.
+
+    The higher the floor, the closer the interval and the less there is to win; most are proved.
+    """
+    rng = np.random.default_rng(seed)
+    frame = instances.gather_every(every)
+    n, trivial = frame.height, (frame["status"] == "trivial").to_numpy()
+    fair = (frame["status"] == "exact").to_numpy()
+    e_top, e_pool, mass = (frame[c].to_numpy() for c in ("e_top", "e_pool", "dropped_mass"))
+    better, hard = (rng.random(n) < 0.35) * rng.beta(1, 6, n), rng.random(n) < 0.6 * mass
+    parts = []
+    for floor in floors:
+        upper = np.where(trivial, 0.0, np.minimum(e_top, e_pool * (1 - (1 - floor) * better)))
+        open_ = hard & (rng.random(n) > floor) & ~trivial
+        lower = np.where(open_, upper * rng.uniform(0.5, 1, n), upper)
+        top_share = np.where(better > 0, floor + (1 - floor) * rng.random(n), 1.0)
+        ends = {"closable_lower": upper, "closable_upper": lower}
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shares = {
+                name: pl.Series(1 - e / e_top).scatter(np.flatnonzero(~fair), None)
+                for name, e in ends.items()
+            }
+        columns = {
+            **{name: frame[name] for name in TABLES["certificates"] if name in TABLES["instances"]},
+            **{"config": "c" * 8, "mass_floor": floor, "decile": None},
+            **{"es_lower": lower, "es_upper": upper, **shares},
+            **{"kept": frame["kept_pool"], "kept_mass": top_share * (1 - mass), "top_share": top_share},
+            "status": np.where(trivial, "trivial", np.where(open_, "gap", "optimal")),
+            "stopped_by": np.where(open_, "nodes", "none"),
+            **{"nodes": np.where(open_, 10**6, rng.integers(1, 10**5, n)), "proof": b"toy", "proof_bytes": 3},
+            "seconds": np.where(open_, 10.0, rng.lognormal(-2, 1, n)),
+        }
+        schema = TABLES["certificates"]
+        parts.append(pl.DataFrame(columns, schema_overrides=schema).select(*schema))
+    return pl.concat(parts)
+
+
+def toy_zero_errors(
+    model: str = "toy-1", *, documents: int = 5, rows: int = 40, bits: Sequence[int] = (6, 8), seed: int = 0
+) -> pl.DataFrame:
+    """Questions whose keys double with the bits and whose times double with every eight keys."""
+    rng = np.random.default_rng(seed)
+    axes = (documents, 3, rows, len(bits))
+    document, layer, row, b = (a.ravel() for a in np.meshgrid(*map(np.arange, axes), indexing="ij"))
+    n, m = len(b), 1 + rng.poisson(4 * 2.0 ** (1 + b) * rng.uniform(0.2, 2.5, len(b)))
+    seconds = 1e-4 * 2.0 ** (m / 8) * rng.lognormal(0, 0.5, n)
+    unknown, trivial = seconds > 1, m <= 4
+    engine = np.where(m > 24, "cp-sat", np.where(rng.random(n) < 0.5, "meet-in-the-middle", "subset-sum"))
+    columns = {
+        **{"dump": model.encode()[-6:].hex(), "config": "z" * 8, "model": model, "document": document},
+        **{
+            "text_id": None,
+            "layer": layer,
+            "head": 0,
+            "kv_head": 0,
+            "position": 256 + row,
+            "n_keys": 257 + row,
+        },
+        **{"s": 4, "bits": np.asarray(bits)[b], "rounded_keys": m},
+        "status": np.where(trivial, "trivial", np.where(unknown, "unknown", np.where(m % 29, "no", "yes"))),
+        "kept": [None if k % 29 else [0, 1, 2, 3] for k in m],
+        "stopped_by": np.where(unknown, "nodes", "none"),
+        **{"engine": np.where(trivial, "none", engine), "host": "toy", "seconds": np.minimum(seconds, 1.0)},
+    }
+    schema = TABLES["zero_errors"]
+    return pl.DataFrame(columns, schema_overrides=schema).select(*schema)
+
+
+def write_toy_store(folder: Path, *frames: pl.DataFrame, table: str = "instances") -> Path:
+    """Write `frames` as the shards of a table, one per document and layer, and return the store's folder."""
     for frame in frames:
         for (dump, config, document, layer), shard in frame.partition_by(
             "dump", "config", "document", "layer", as_dict=True
         ).items():
-            home = folder / "instances" / f"dump={dump}" / f"config={config}"
+            home = folder / table / f"dump={dump}" / f"config={config}"
             home.mkdir(parents=True, exist_ok=True)
             shard.write_parquet(home / f"doc-{document:05d}.layer-{layer:02d}.parquet")
     return folder
@@ -101,7 +178,7 @@ def _completed(given: dict[str, Any]) -> dict[str, Any]:
     row: dict[str, Any] = dict.fromkeys(TABLES["instances"]) | {
         **{"dump": "d", "config": "c", "model": "toy", "document": 0, "layer": 0, "head": 0, "kv_head": 0},
         **{"position": 100, "n_keys": 101, "s": 8, "e_top": 1.0, "e_pool": 0.9, "e_balance": 0.9},
-        **{"e_geometric": 1.5, "e_leverage": 7.0, "ef_fw": 0.8, "dropped_mass": 0.3, "phi": 0.7},
+        **{"e_geometric": 1.5, "e_leverage": 7.0, "ef_fw": 0.8, "ef": 0.5, "dropped_mass": 0.3, "phi": 0.7},
         **{"sigma": 1.0, "radius": 2.0, "degenerate": False, "status": "exact"},
         **given,
     }
@@ -111,4 +188,5 @@ def _completed(given: dict[str, Any]) -> dict[str, Any]:
         row["recovered"] = (top - balance) / (top - pool) if pool < top else None
         if pool >= 1e-6 * row["sigma"]:
             row["kappa"], row["pi"] = top / pool, pool / row["ef_fw"]
+            row["pi_improved"] = pool / row["ef"] if row["ef"] is not None else None
     return row

@@ -15,7 +15,7 @@ LABEL_RATIO = 1.11
 arXiv 2608.25230, where the pool optimum is a tenth below the top-mass error."""
 
 FLOATS = ("e_top", "e_pool", "e_balance", "e_geometric", "e_leverage", "dropped_mass", "phi")
-RATIOS = ("kappa", "closable", "closable_balance", "recovered", "pi")
+RATIOS = ("kappa", "closable", "closable_balance", "recovered", "pi", "pi_improved")
 WHERE = ("model", "text_id", "layer", "head", "position", "s")
 COLUMNS = (*WHERE, "dump", "config", "document", "degenerate", "status", *FLOATS, *RATIOS)
 """The columns of the instance table that the analysis reads."""

@@ -109,19 +109,25 @@ def _prediction(rows: pl.DataFrame, reference: pl.DataFrame) -> str:
 def _penalty(rows: pl.DataFrame, fits: pl.DataFrame, reference: pl.DataFrame) -> list[str]:
     median, tail = (_each(rows, quantity, reference, number) for quantity in ("median_pi", "p99_pi"))
     lines = [
-        f"The penalty π̂ of forcing the weights (median): {median}.",
-        f"The penalty π̂, 99th percentile: {tail}.",
+        f"The penalty π̂ = e_pool/ef_fw of forcing the weights (median): {median}.",
+        f"The penalty π̂ = e_pool/ef_fw, 99th percentile: {tail}.",
     ]
     below = [
         f"{percent(row['below_one'])} at s = {row['s']}"
         for row in rows.drop_nulls("below_one").iter_rows(named=True)
     ]
     if below:
-        lines.append(f"π̂ is below 1, which the true penalty never is, on this share: {'; '.join(below)}.")
+        lines.append(
+            f"e_pool/ef_fw is below 1, which the true penalty never is, on this share: {'; '.join(below)}."
+        )
+    if rows["n_pi_improved"].sum() > 0:
+        better, far = (_each(rows, f"{q}_pi_improved", reference, number) for q in ("median", "p99"))
+        lines.append(f"π̂ = e_pool/ef, over the closer bound of EF (median): {better}.")
+        lines.append(f"π̂ = e_pool/ef, 99th percentile: {far}.")
     fit = fits.row(0, named=True)
     if fit["slope"] is not None:
         slope = _value(fit, "slope", number)
-        lines.append(f"π̂ goes as m_s √s to the power {slope}, R² = {number(fit['r2'])}.")
+        lines.append(f"e_pool/ef_fw goes as m_s √s to the power {slope}, R² = {number(fit['r2'])}.")
     return lines
 
 

@@ -104,9 +104,11 @@ def profile_view(instances: pl.LazyFrame) -> pl.LazyFrame:
     polars.LazyFrame
         One row per model and budget, in no order: `model, s, documents, n, trivial, degenerate,
         geo_over_top, lev_over_top, share_es_le_0_9_top, median_kappa, p99_kappa, n_pi, below_one,
-        median_pi, p99_pi, rho_phi_es_pool`. `ceiling.analysis.penalty.CAVEAT` holds for pi.
+        median_pi, p99_pi, n_pi_improved, median_pi_improved, p99_pi_improved, rho_phi_es_pool`; pi is
+        e_pool / ef_fw, pi_improved e_pool / ef: `ceiling.analysis.penalty.CAVEAT` holds for both.
     """
     e_top, e_pool, kappa, pi = (pl.col(name) for name in ("e_top", "e_pool", "kappa", "pi"))
+    improved = pl.col("pi_improved")
     return _grouped(
         instances,
         BUDGET,
@@ -115,6 +117,7 @@ def profile_view(instances: pl.LazyFrame) -> pl.LazyFrame:
         geo_over_top=pl.col("e_geometric") / e_top,
         lev_over_top=pl.col("e_leverage") / e_top,
         pi=pi,
+        pi_improved=improved,
         phi=pl.col("phi"),
         e_pool=e_pool,
     ).agg(
@@ -127,6 +130,9 @@ def profile_view(instances: pl.LazyFrame) -> pl.LazyFrame:
         below_one=(pi < 1).mean(),
         median_pi=pi.median(),
         p99_pi=pi.quantile(0.99, "linear"),
+        n_pi_improved=improved.count().cast(pl.Int64),
+        median_pi_improved=improved.median(),
+        p99_pi_improved=improved.quantile(0.99, "linear"),
         rho_phi_es_pool=_finite(pl.corr(pl.col("phi").rank("average"), e_pool.rank("average"))),
     )
 

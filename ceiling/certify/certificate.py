@@ -2,7 +2,7 @@
 
 import math
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import process_time
 
 import numpy as np
@@ -12,6 +12,9 @@ from ceiling.certify.proof import encode
 from ceiling.certify.refutation import Refutation, read_recipe
 from ceiling.objective import ZERO, centre
 from ceiling.problem import InputError, Row, Status, check_budget
+
+ENGINE = "certify/1"
+"""Name and version of the search; part of what identifies a stored result."""
 
 NODES = 200_000
 """Default limit, about ten seconds of one core at 4 096 keys."""
@@ -61,7 +64,7 @@ class Certificate:
     seconds: float
     stopped_by: str
     mass_floor: float | None
-    proof: bytes | None
+    proof: bytes | None = field(repr=False)  # up to a megabyte
 
 
 def certify(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ceiling.cli import capture, demo, enumerate, figures, models, query, store, sweep
+from ceiling.cli import capture, certify, demo, enumerate, figures, models, query, store, sweep, zero_error
 from ceiling.problem import InputError
 
 app = typer.Typer(
@@ -21,9 +21,11 @@ app.command("demo")(demo.demo)
 app.command("models")(models.models)
 app.command("capture")(capture.capture)
 app.command("enumerate")(enumerate.enumerate_dump)
+app.command("certify")(certify.certify)
 app.command("query")(query.query)
 app.command("figures")(figures.figures)
 app.command("sweep")(sweep.sweep)
+app.command("zero-error")(zero_error.zero_error)
 app.add_typer(store.app, name="store")
 
 

@@ -27,8 +27,8 @@ def query(
     sql: Annotated[
         str,
         typer.Argument(
-            help="One SELECT over the tables instances, documents, rows "
-            "and the views ceiling, cells, profile, prediction."
+            help="One SELECT over the tables instances, certificates, zero_errors, "
+            "documents, rows and the views ceiling, cells, profile, prediction."
         ),
     ],
     store: ReadStoreOption = "store",
@@ -56,9 +56,11 @@ def query(
 
 
 def as_text(frame: "pl.DataFrame", format: Format = Format.TABLE) -> str:
-    """The whole frame, however long and wide, and a newline."""
+    """The whole frame, however long and wide, and a newline; of bytes, how many they are."""
     import polars as pl
+    import polars.selectors as cs
 
+    frame = frame.with_columns(pl.format("{} bytes", cs.binary().bin.size()).name.keep())
     if format is Format.CSV:
         lists = [name for name, dtype in frame.schema.items() if isinstance(dtype, pl.List)]
         return frame.with_columns(pl.col(lists).cast(pl.List(pl.String)).list.join(" ")).write_csv()

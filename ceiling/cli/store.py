@@ -4,7 +4,7 @@ import shlex
 from enum import StrEnum
 from math import comb
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -151,30 +151,37 @@ def _commands(health: "Health", store: Path, dumps: dict[str, Path]) -> dict[Who
             gone = list(dict.fromkeys(str(store / p.where) for p in mine if p.remove))
             remove = f"{shlex.join(['rm', '-f', '--', *gone])} && " if gone else ""
             folder = str(dumps.get(dump or "", f"FOLDER-OF-DUMP-{dump}"))
-            command = ["ceiling", "enumerate", "--dump", folder, "--store", str(store)]
             try:
-                lines[dump, config] = remove + shlex.join([*command, *_options(health, config)])
+                verb, *options = _command(health, config)
+                command = ["ceiling", verb, "--dump", folder, "--store", str(store), *options]
+                lines[dump, config] = remove + shlex.join(command)
             except LookupError as error:
                 lines[dump, config] = f"# configuration {config}: {error.args[0]}"
         lines.setdefault((dump, None), lines[dump, chosen[0]])
     return lines
 
 
-def _options(health: "Health", config: str | None) -> list[str]:
-    """Options of ``ceiling enumerate`` that give a configuration; LookupError says why there are none."""
+def _command(health: "Health", config: str | None) -> list[str]:
+    """The verb and options that give a configuration; LookupError says why there are none."""
     from ceiling.objective import default_extra
     from ceiling.stages.enumerate import configuration
     from ceiling.store import config_id
 
     if config is None:
-        return []
+        return ["enumerate"]
     record = next((record for (_, each), record in health.records.items() if each == config), None)
     if record is None:
         raise LookupError("its record is lost, so nothing says which options made it")
+    if "mass_floors" in record:
+        return ["certify", *_certify_options(record)]
+    if "bits" in record:
+        return ["zero-error", *_zero_error_options(record, config)]
+    if "extras" not in record:
+        raise LookupError("run the command that made it again")
     extras = {s: record["extras"][str(s)] for s in sorted(map(int, record["extras"]))}
     if config_id(configuration(extras)) != config:
         raise LookupError(f"made by another version of this program, engine {record.get('engine')}")
-    options = ["--budgets", ",".join(map(str, extras))]
+    options = ["enumerate", "--budgets", ",".join(map(str, extras))]
     if extras == {s: default_extra(s) for s in extras}:
         return options
     if len(set(extras.values())) == 1:
@@ -183,6 +190,35 @@ def _options(health: "Health", config: str | None) -> list[str]:
     if extras == {s: default_extra(s, cap) for s in extras}:
         return [*options, "--cap", str(cap)]
     raise LookupError("no one --extra or --cap gives its pools; `ceiling sweep` gives some such")
+
+
+def _certify_options(record: dict[str, Any]) -> list[str]:
+    """Options of ``ceiling certify`` that give a configuration."""
+    options = {name: str(record[name]) for name in ("nodes", "seconds", "gap", "seed")}
+    options["mass-floor"] = ",".join(str(floor) if floor else "none" for floor in record["mass_floors"])
+    if record["manifest"] is None:
+        options["budgets"] = ",".join(map(str, record["budgets"]))
+    else:
+        options["manifest"] = f"MANIFEST-OF-DIGEST-{record['manifest']}"
+    return [word for name, value in options.items() for word in (f"--{name}", value)]
+
+
+def _zero_error_options(record: dict[str, Any], config: str) -> list[str]:
+    """Options of ``ceiling zero-error`` that give a configuration, or LookupError."""
+    from ceiling.stages.zero_error import Question
+    from ceiling.store import config_id
+
+    names = ("budgets", "bits", "rows", "seed", "seconds", "work")
+    asked = {name: record[name] for name in names}
+    values: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in asked.items()}
+    question = Question(**values)
+    if config_id(question.configuration) != config:
+        raise LookupError(
+            f"made by another version of this program, engine {record['engine']}, or of CP-SAT, "
+            f"{record['ortools']}"
+        )
+    texts = {n: ",".join(map(str, v)) if isinstance(v, list) else str(v) for n, v in asked.items()}
+    return [word for n, text in texts.items() if asked[n] is not None for word in (f"--{n}", text)]
 
 
 def _print(frame: "pl.DataFrame", format: Format) -> None:

@@ -57,7 +57,7 @@ def profile_lines(profile: pl.DataFrame, paper: pl.DataFrame) -> Figure:
         parts: Any = figure.subfigures(2, 1, height_ratios=(2.15, ROW * rows))
         top, bottom = parts
         panels = list(top.subplots(1, 2))
-        names = ("κ̂ = e_top / e_pool", "π̂ = e_pool / EF")
+        names = ("κ̂ = e_top / e_pool", "π̂ = e_pool / ef_fw")
         for axes, quantity, name in zip(panels, ("kappa", "pi"), names, strict=True):
             for frame in theirs:
                 _curve(axes, frame, quantity, (PAPER, "x", f"paper, {frame['family'][0]}"))

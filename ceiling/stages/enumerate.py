@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from ceiling.dump import MANIFEST, Document, Dump, open_dump, tokens_sha256
+from ceiling.dump import MANIFEST, Dump, open_dump, tokens_sha256
 from ceiling.objective import (
     LEVERAGE_RIDGE,
     TIE,
@@ -24,6 +24,7 @@ from ceiling.objective import (
 from ceiling.problem import InputError, check_budgets
 from ceiling.search import DEGENERATE, ENGINE, Task, head_of, measure
 from ceiling.search.plan import nodes_first
+from ceiling.stages.small_tables import check_same, write_small_tables
 from ceiling.store import SCHEMA_VERSION, Shards, config_id, is_whole
 
 BUDGETS = (4, 8, 16, 32)
@@ -181,16 +182,11 @@ def run(plan: Plan) -> Iterator[Done]:
 def prepare(plan: Plan) -> None:
     """Make the store and its small tables: ``documents``, ``rows`` and the configuration."""
     dump = open_dump(plan.dump)
-    _check_same(dump, plan.id)
+    check_same(dump, plan.id)
     shards = Shards(plan.store, dump.id)
     shards.open()
     shards.write_config(configuration(plan.extras))
-    for index in range(dump.n_documents):
-        document = dump.document(index)
-        for table, columns in (("documents", _document(dump, document)), ("rows", _rows(dump, document))):
-            path = shards.path(table, index)
-            if not is_whole(path):
-                shards.write(table, path, columns)
+    write_small_tables(dump, shards)
 
 
 def warm_up(extras: dict[int, int]) -> float:
@@ -216,7 +212,7 @@ def run_units(
         Also when the dump is no longer `dump_id`: a shard never holds what another dump was.
     """
     opened = open_dump(dump)
-    _check_same(opened, dump_id)
+    check_same(opened, dump_id)
     shards = Shards(store, dump_id)
     config = config_id(configuration(extras))
     for unit in units:
@@ -226,14 +222,9 @@ def run_units(
             continue
         with threadpool_limits(1):
             columns = enumerate_unit(opened, unit, extras, config)
-        _check_same(open_dump(dump), dump_id)  # files are opened by name, unit by unit
+        check_same(open_dump(dump), dump_id)  # files are opened by name, unit by unit
         shards.write("instances", path, columns)
         yield Done(unit, sum(columns["subsets"]), sum(columns["excluded"]), perf_counter() - start)
-
-
-def _check_same(dump: Dump, dump_id: str) -> None:
-    if dump.id != dump_id:
-        raise InputError(f"dump: {dump.path} is now {dump.id}, it was {dump_id} when the run was planned")
 
 
 def enumerate_unit(dump: Dump, unit: Unit, extras: dict[int, int], config: str) -> dict[str, list[Any]]:
@@ -292,26 +283,3 @@ def _extras(budgets: Sequence[int], extra: int | None, cap: int | None) -> dict[
     if extra is not None and cap is not None:
         raise InputError(f"extra: {extra} and cap: {cap} both set the pool; give one")
     return {s: default_extra(s, cap) if extra is None else check_extra(s, extra) for s in budgets}
-
-
-def _document(dump: Dump, document: Document) -> dict[str, list[Any]]:
-    text = dump.manifest["text"]
-    return {
-        "dump": [dump.id],
-        "model": [dump.model],
-        "document": [document.index],
-        "tokens": [len(document.tokens)],
-        "text": [text["source"]],
-        "text_sha256": [text["sha256"]],
-    }
-
-
-def _rows(dump: Dump, document: Document) -> dict[str, list[Any]]:
-    positions = document.query_positions.tolist()
-    return {
-        "dump": [dump.id] * len(positions),
-        "document": [document.index] * len(positions),
-        "row": list(range(len(positions))),
-        "position": positions,
-        "tags": [sorted(tag for tag, at in document.tags.items() if p in at) for p in positions],
-    }

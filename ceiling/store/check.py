@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from ceiling.problem import InputError
 from ceiling.store.examine import examine, shared_rows
 from ceiling.store.layout import Place, place_of, unit_name
+from ceiling.store.schema import CONFIGURED
 from ceiling.store.shards import COMPACTED, config_id, is_abandoned
 
 Unit = tuple[int, ...]
@@ -169,10 +170,10 @@ class _Scan:
             return
         if not in_layout:
             self.report(Kind.FOREIGN, where, "not of the store's layout; move it away", place)
-        if place and place.table:
-            self.take_shard(path, where, place)
-        elif place:
+        if place and place.record:
             self.take_record(path, where, place)
+        elif place:
+            self.take_shard(path, where, place)
 
     def take_shard(self, path: Path, where: str, place: Place) -> None:
         found = examine(path, place)
@@ -198,7 +199,9 @@ class _Scan:
         """A configuration's record, which must hash to the id it stands under."""
         try:
             record = json.loads(path.read_text(encoding="utf-8"))
-            found, _ = config_id(record), {int(s): int(extra) for s, extra in record["extras"].items()}
+            found = config_id(record)
+            if place.table == "instances":
+                _ = {int(s): int(extra) for s, extra in record["extras"].items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             self.report(Kind.UNREADABLE, where, f"not a record ({error!r})", place, **self.again)
             return
@@ -214,19 +217,20 @@ class _Scan:
             if rows := shared_rows(place.table, self.store / one, self.store / other):
                 self.report(Kind.DUPLICATE, other, f"{rows} rows are also in {one}", place)
 
-    def configurations(self, dump: str) -> list[str]:
-        """Those that `dump` has shards of, readable or not."""
-        return sorted({p.config for p in {**self.units, **self.broken} if p.dump == dump and p.config})
+    def configurations(self, table: str, dump: str) -> list[str]:
+        """Those that `dump` has shards of in `table`, readable or not."""
+        mine = (p for p in {**self.units, **self.broken} if (p.table, p.dump) == (table, dump))
+        return sorted({p.config for p in mine if p.config})
 
     def find_configurations(self) -> None:
-        for dump in sorted({place.dump for place in self.units}):
-            configs = self.configurations(dump)
+        for table, dump in sorted({(p.table, p.dump) for p in self.units if p.config}):
+            configs = self.configurations(table, dump)
             if len(configs) > 1:
                 described = ", ".join(f"{config}{self.budgets(dump, config)}" for config in configs)
                 what = f"{len(configs)} configurations ({described}); name one with --config"
-                self.report(Kind.CONFIGURATIONS, f"instances/dump={dump}", what)
+                self.report(Kind.CONFIGURATIONS, f"{table}/dump={dump}", what)
             for config in configs:
-                place = Place("", dump, config)
+                place = Place(table, dump, config)
                 if not (self.store / place.folder / "config.json").exists():
                     what = "missing: what the configuration stands for is not known"
                     again = not self.health.compacted
@@ -238,27 +242,43 @@ class _Scan:
         return f": s+extra {' '.join(pools)}" if extras else ""
 
     def find_holes(self, wanted: dict[str, dict[Unit, int]]) -> None:
-        everywhere = sorted({place.config for place in self.units if place.config})
+        everywhere = sorted({p.config for p in self.units if p.config and p.table == "instances"})
+        absent = any(p.config for p in self.units) and not everywhere  # a store of other results only
         seen = {place.dump for place in {**self.units, **self.broken}}
         for dump in sorted(seen | set(wanted)):
             units = set(wanted.get(dump, ())) or self.shown(dump)
             for table in ("documents", "rows"):
                 self.find_missing(Place(table, dump, None), {unit[:1] for unit in units})
-            configs = self.configurations(dump) or everywhere
+            self.find_other_holes(dump)
+            if absent:
+                continue
+            configs = self.configurations("instances", dump) or everywhere
             if not configs and units:
                 what = f"none of {len(units)} units (document x layer) is there"
-                self.report(Kind.HOLE, f"instances/dump={dump}", what, Place("", dump, None), rerun=True)
+                self.report(
+                    Kind.HOLE, f"instances/dump={dump}", what, Place("instances", dump, None), rerun=True
+                )
             for config in configs:
                 place = Place("instances", dump, config)
                 self.find_missing(place, units)
                 if dump in wanted:
                     self.compare_counts(place, wanted[dump])
 
-    def shown(self, dump: str) -> set[Unit]:
-        """Every document with every layer that the store holds anything of."""
+    def find_other_holes(self, dump: str) -> None:
+        """Documents that lack a layer which another has, in results other than instances.
+
+        A record that names a manifest says that only some of them were wanted.
+        """
+        for table in CONFIGURED[1:]:
+            for config in self.configurations(table, dump):
+                if not self.health.records.get((dump, config), {}).get("manifest"):
+                    self.find_missing(Place(table, dump, config), self.shown(dump, table))
+
+    def shown(self, dump: str, of: str = "instances") -> set[Unit]:
+        """Every document with every layer that table `of` holds anything of."""
         mine = [(p, {*self.units[p], *self.broken[p]}) for p in {**self.units, **self.broken}]
         units = [(p.table, unit) for p, found in mine if p.dump == dump for unit in found]
-        layers = {unit[1] for table, unit in units if table == "instances"}
+        layers = {unit[1] for table, unit in units if table == of}
         return {(document, layer) for document in {unit[0] for _, unit in units} for layer in layers}
 
     def find_missing(self, place: Place, units: set[Unit]) -> None:

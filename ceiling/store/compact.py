@@ -22,9 +22,15 @@ from ceiling.store.shards import COMPACTED, is_abandoned, scratch
 PART_ROWS = 500_000
 """Rows from which a part is closed: about 100 MB on disk, and about 1 GB in memory while it is sorted."""
 
+PART_BYTES = 2**30
+"""In memory, from which a part is closed whatever its rows: proofs of certificates are up to 1 MB each."""
+
 GROUP_ROWS = 16_384
 """Rows of a row group: enough that a scan is not all overhead, few enough that a filter on documents or
 layers skips most of a part by its statistics."""
+
+GROUP_BYTES = 2**26
+"""In memory, from which a row group has fewer rows: reading one proof decodes the proofs of its group."""
 
 _REFUSED = (Kind.UNREADABLE, Kind.FOREIGN, Kind.DUPLICATE)
 """What would change answers, or be lost; holes, leftovers and several configurations stay what they are."""
@@ -120,10 +126,14 @@ def _merge(table: str, source: Path, target: Path) -> Compacted:
     shards = sorted(source.glob("*.parquet"), key=_unit)
     parts, size, rows = 0, 0, 0
     for frame in _batches(table, shards):
-        content = sealed(frame.sort(IDENTITY[table]), GROUP_ROWS)
+        content = sealed(frame.sort(IDENTITY[table]), _group_rows(frame))
         _write(target / f"part-{parts:05d}.parquet", content)
         parts, size, rows = parts + 1, size + len(content), rows + frame.height
     return Compacted(len(shards), parts, sum(s.stat().st_size for s in shards), size, rows)
+
+
+def _group_rows(frame: pl.DataFrame) -> int:
+    return max(1, min(GROUP_ROWS, GROUP_BYTES * frame.height // max(int(frame.estimated_size()), 1)))
 
 
 def _unit(shard: Path) -> list[int]:
@@ -132,11 +142,12 @@ def _unit(shard: Path) -> list[int]:
 
 
 def _batches(table: str, shards: Sequence[Path]) -> Iterator[pl.DataFrame]:
-    """Whole shards, joined up to about `PART_ROWS` rows."""
+    """Whole shards, joined up to about `PART_ROWS` rows or `PART_BYTES`."""
     frames: list[pl.DataFrame] = []
     for shard in shards:
         frames.append(scan(table, [shard]).collect())
-        if sum(frame.height for frame in frames) >= PART_ROWS:
+        rows, size = sum(frame.height for frame in frames), sum(frame.estimated_size() for frame in frames)
+        if rows >= PART_ROWS or size >= PART_BYTES:
             yield pl.concat(frames)
             frames = []
     if frames:

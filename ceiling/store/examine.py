@@ -9,7 +9,7 @@ import polars as pl
 from polars.exceptions import PanicException, PolarsError
 
 from ceiling.store.layout import Place
-from ceiling.store.schema import IDENTITY, TABLES
+from ceiling.store.schema import CONFIGURED, IDENTITY, TABLES
 from ceiling.store.seal import is_intact
 from ceiling.store.shards import is_whole
 
@@ -25,7 +25,7 @@ class Examined:
     foreign : list of str
         What disagrees with the schema or with the file's place.
     units : dict of tuple to int
-        Rows by document (and layer, in table ``instances``).
+        Rows by document (and layer, in the tables `CONFIGURED`).
     repeated : int
         Rows that repeat another of the same file.
     sealed : bool
@@ -88,7 +88,7 @@ def _of_another_schema(schema: dict[str, pl.DataType], table: str, needed: list[
 def _compare(frame: pl.DataFrame, place: Place, found: Examined) -> None:
     """Rows against the path, and against each other."""
     identity = frame.select(IDENTITY[place.table])
-    units = list(IDENTITY[place.table][:2] if place.table == "instances" else IDENTITY[place.table][:1])
+    units = list(IDENTITY[place.table][: 2 if place.table in CONFIGURED else 1])
     elsewhere = {"dump": place.dump} | ({"config": place.config} if place.config else {})
     promised = elsewhere | dict(zip(units, place.unit or (), strict=False))
     wrong = {name: _first_other(frame[name], value) for name, value in promised.items()}

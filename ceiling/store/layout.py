@@ -3,12 +3,14 @@
 import re
 from typing import NamedTuple
 
-from ceiling.store.schema import TABLES
+from ceiling.store.schema import CONFIGURED, TABLES
 
 _SHARD = re.compile(
     rf"(?P<table>{'|'.join(TABLES)})/dump=(?P<dump>[^/]+)(/config=(?P<config>[^/]+))?/(?P<name>[^/]+)\.parquet"
 )
-_RECORD = re.compile(r"instances/dump=(?P<dump>[^/]+)/config=(?P<config>[^/]+)/config\.json")
+_RECORD = re.compile(
+    rf"(?P<table>{'|'.join(CONFIGURED)})/dump=(?P<dump>[^/]+)/config=(?P<config>[^/]+)/config\.json"
+)
 _UNIT = re.compile(r"doc-(?P<document>\d{5,})(\.layer-(?P<layer>\d{2,}))?")
 _PART = re.compile(r"part-\d{5,}")
 
@@ -19,25 +21,25 @@ class Place(NamedTuple):
     Attributes
     ----------
     table : str
-        Empty for a configuration's record, ``config.json``.
     dump : str
     config : str or None
-        Of table ``instances`` only.
+        In the tables `CONFIGURED` only.
     unit : tuple of int or None
-        Document, and layer in table ``instances``, where the file is named for one.
+        Document, and layer in those tables, where the file is named for one.
+    record : bool
+        Whether the file is a configuration's record, ``config.json``.
     """
 
     table: str
     dump: str
     config: str | None
     unit: tuple[int, ...] | None = None
+    record: bool = False
 
     @property
     def folder(self) -> str:
         """The folder such files stand in, relative to the store."""
-        return f"{self.table or 'instances'}/dump={self.dump}" + (
-            f"/config={self.config}" if self.config else ""
-        )
+        return f"{self.table}/dump={self.dump}" + (f"/config={self.config}" if self.config else "")
 
 
 def place_of(relative: str, compacted: bool) -> tuple[Place | None, bool]:
@@ -57,15 +59,15 @@ def place_of(relative: str, compacted: bool) -> tuple[Place | None, bool]:
     bool
     """
     if record := _RECORD.fullmatch(relative):
-        return Place("", record["dump"], record["config"]), True
+        return Place(record["table"], record["dump"], record["config"], record=True), True
     shard = _SHARD.fullmatch(relative)
-    if shard is None or (shard["table"] == "instances") != (shard["config"] is not None):
+    if shard is None or (shard["table"] in CONFIGURED) != (shard["config"] is not None):
         return None, False
     place = Place(shard["table"], shard["dump"], shard["config"])
     if compacted:
         return place, _PART.fullmatch(shard["name"]) is not None
     unit = _UNIT.fullmatch(shard["name"])
-    if unit is None or (unit["layer"] is None) == (place.table == "instances"):
+    if unit is None or (unit["layer"] is None) == (place.table in CONFIGURED):
         return place, False
     numbers = tuple(int(n) for n in (unit["document"], unit["layer"]) if n is not None)
     return place._replace(unit=numbers), shard["name"] == unit_name(*numbers)

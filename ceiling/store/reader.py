@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from ceiling.problem import InputError
-from ceiling.store.schema import TABLES
+from ceiling.store.schema import CONFIGURED, TABLES
 from ceiling.store.shards import is_whole
 
 
@@ -20,7 +20,8 @@ def open_store(path: str | Path, config: str | None = None) -> "Store":
         Folder written by ``ceiling enumerate`` or its siblings; or the URI of a copy of one, of a kind
         that polars reads (``s3://bucket/store``, ``gs://``, ``az://``, ``hf://``, ``file:///``).
     config : str, optional
-        Read only the results of this configuration (8 hex digits).
+        Read only the results of this configuration (8 hex digits); tables that hold no results of it
+        are read whole.
 
     Returns
     -------
@@ -32,7 +33,8 @@ def open_store(path: str | Path, config: str | None = None) -> "Store":
     ------
     InputError
         When there is no such folder, or it holds several configurations of one dump and none is
-        named: their instances are the same rows measured differently and must not be mixed.
+        named: their instances are the same rows measured differently and must not be mixed. Other
+        tables than ``instances`` are looked at when they are asked for.
     """
     store = RemoteStore(str(path), config) if "://" in str(path) else Store(Path(path), config)
     store.check()
@@ -59,7 +61,7 @@ class Store:
 
     Attributes
     ----------
-    instances, documents, rows : polars.LazyFrame
+    instances, certificates, zero_errors, documents, rows : polars.LazyFrame
         Columns as in `ceiling.store.schema`.
     """
 
@@ -76,6 +78,16 @@ class Store:
         return self.table("instances")
 
     @property
+    def certificates(self) -> pl.LazyFrame:
+        """One row per certified query row, budget and mass floor."""
+        return self.table("certificates")
+
+    @property
+    def zero_errors(self) -> pl.LazyFrame:
+        """One row per query row, budget and bits of rounding that was asked for a set of error zero."""
+        return self.table("zero_errors")
+
+    @property
     def documents(self) -> pl.LazyFrame:
         """One row per document."""
         return self.table("documents")
@@ -89,7 +101,9 @@ class Store:
         """The table `name` as a lazy frame."""
         if name not in TABLES:
             raise InputError(f"table: {name!r} is none of {', '.join(TABLES)}")
-        config = f"config={self.config}" if self.config and name == "instances" else "**"
+        config = f"config={self.config}" if self.config in self.configurations(name) else "**"
+        if config == "**":
+            self._check_unambiguous(name)
         shards = sorted((self.path / name).glob(f"dump=*/{config}/*.parquet"))
         if broken := next((shard for shard in shards if not is_whole(shard)), None):
             raise InputError(f"store: {broken} is cut short; enumerate again to write it anew")
@@ -99,18 +113,22 @@ class Store:
         """Raise `InputError` unless the store exists and its configurations are unambiguous."""
         if not self.path.is_dir():
             raise InputError(f"store: no folder {self.path}; `ceiling enumerate --store` makes one")
-        dumps = {
-            folder: sorted({c.parent.name.removeprefix("config=") for c in folder.glob("config=*/*.parquet")})
-            for folder in sorted((self.path / "instances").glob("dump=*"))
-        }
-        if self.config is not None:
-            if dumps and not any(self.config in configs for configs in dumps.values()):
-                known = sorted({c for configs in dumps.values() for c in configs})
-                raise InputError(
-                    f"config: {self.config!r} is not in {self.path}; there is {', '.join(known)}"
-                )
+        if self.config is None:
+            self._check_unambiguous("instances")
             return
-        for folder, configs in dumps.items():
+        known = sorted({config for table in CONFIGURED for config in self.configurations(table)})
+        if known and self.config not in known:
+            raise InputError(f"config: {self.config!r} is not in {self.path}; there is {', '.join(known)}")
+
+    def configurations(self, table: str) -> list[str]:
+        """The ids of the configurations that `table` holds results of."""
+        shards = (self.path / table).glob("dump=*/config=*/*.parquet")
+        return sorted({shard.parent.name.removeprefix("config=") for shard in shards})
+
+    def _check_unambiguous(self, table: str) -> None:
+        for folder in sorted((self.path / table).glob("dump=*")):
+            shards = folder.glob("config=*/*.parquet")
+            configs = sorted({shard.parent.name.removeprefix("config=") for shard in shards})
             if len(configs) > 1:
                 described = ", ".join(f"{config}{_budgets(folder, config)}" for config in configs)
                 raise InputError(
@@ -128,15 +146,27 @@ class RemoteStore(Store):
 
     def table(self, name: str) -> pl.LazyFrame:
         """The table `name` as a lazy frame; without shards an empty one."""
-        config = f"dump=*/config={self.config}" if self.config and name == "instances" else "**"
-        pattern = f"{self.uri}/{name}/{config}/*.parquet"
+        if name not in TABLES:
+            raise InputError(f"table: {name!r} is none of {', '.join(TABLES)}")
+        if self.config and name in CONFIGURED:
+            frame = self._scan(name, f"dump=*/config={self.config}")
+            if frame is not None or name == "instances":
+                return scan(name, ()) if frame is None else frame
+        frame = self._scan(name, "**")
+        if frame is not None and name in CONFIGURED and name != "instances":  # `check` has seen to those
+            self._check_pairs(frame.select("dump", "config").unique().collect())
+        return scan(name, ()) if frame is None else frame
+
+    def _scan(self, table: str, folder: str) -> pl.LazyFrame | None:
+        """What a folder pattern of `table` matches; None where that is nothing."""
+        pattern = f"{self.uri}/{table}/{folder}/*.parquet"
         try:
             pl.scan_parquet(pattern, hive_partitioning=False).collect_schema()
         except pl.exceptions.ComputeError as error:
             if "paths were empty" not in str(error):
                 raise
-            return scan(name, ())
-        return scan(name, pattern)
+            return None
+        return scan(table, pattern)
 
     def check(self) -> None:
         """Raise `InputError` unless there are instances, and of one configuration a dump."""
@@ -144,6 +174,9 @@ class RemoteStore(Store):
         if pairs.is_empty():
             of = f" of configuration {self.config}" if self.config else ""
             raise InputError(f"store: no instances{of} at {self.uri}")
+        self._check_pairs(pairs)
+
+    def _check_pairs(self, pairs: pl.DataFrame) -> None:
         if repeated := pairs.filter(pl.col("dump").is_duplicated())["config"].unique().sort().to_list():
             raise InputError(
                 f"store: {self.uri} holds several configurations of a dump ({', '.join(repeated)}); "

@@ -17,6 +17,7 @@ class Column(NamedTuple):
 
 
 _TEXT, _WHOLE, _REAL, _FLAG = pl.String(), pl.Int64(), pl.Float64(), pl.Boolean()
+_BYTES = pl.Binary()
 _KEPT, _TAGS = pl.List(pl.Int64()), pl.List(pl.String())
 _VALUES = "units of the values"
 
@@ -42,6 +43,12 @@ INSTANCES: dict[str, Column] = {
     "free_top": Column(_REAL, _VALUES, "error of the top-mass set with its weights re-solved"),
     "free_pool": Column(_REAL, _VALUES, "error of the pool's best set with its weights re-solved"),
     "ef_fw": Column(_REAL, _VALUES, "Frank-Wolfe distance after s steps, an upper bound of EF(s)"),
+    "ef": Column(
+        _REAL,
+        _VALUES,
+        "least distance attained by re-solved weights on s keys: fully-corrective steps and swaps, ef_fw, "
+        "free_top, free_pool, e_pool; a closer upper bound of EF(s)",
+    ),
     # statistics of the row and ratios of the errors
     "dropped_mass": Column(_REAL, "probability", "mass outside the top-mass set"),
     "phi": Column(_REAL, _VALUES, "e_top times the mass kept: length of the unnormalised error"),
@@ -53,7 +60,13 @@ INSTANCES: dict[str, Column] = {
     "recovered": Column(
         _REAL, "ratio", "(e_top - e_balance) / (e_top - e_pool); null where nothing is closable"
     ),
-    "pi": Column(_REAL, "ratio", "e_pool / ef_fw: the price of keeping the attention's own weights"),
+    "pi": Column(_REAL, "ratio", "e_pool / ef_fw, the paper's penalty of forced weights"),
+    "pi_improved": Column(
+        _REAL,
+        "ratio",
+        "e_pool / ef, the penalty over the closer bound, at least 1; null where ef is below what masses "
+        "resolve",
+    ),
     "pool_size": Column(_WHOLE, "keys", "candidates: top-mass and the extra ones"),
     "subsets": Column(_WHOLE, "subsets", "evaluated"),
     "excluded": Column(_WHOLE, "subsets", "excluded by proof, not evaluated"),
@@ -69,6 +82,79 @@ INSTANCES: dict[str, Column] = {
     "engine": Column(_TEXT, "", "the kernels and their version"),
     "host": Column(_TEXT, "", "name of the computing machine"),
     "seconds": Column(_REAL, "s", "balancing and enumeration of this instance"),
+}
+
+CERTIFICATES: dict[str, Column] = {
+    # identity: one query row of one head at one budget, under one floor of the kept mass
+    "dump": Column(_TEXT, "", "id of the captured dump, 12 hex digits"),
+    "config": Column(_TEXT, "", "id of what determines the results, 8 hex digits: see config.json"),
+    "model": Column(_TEXT, "", "id of the model"),
+    "document": Column(_WHOLE, "", "document of the dump, from 0"),
+    "text_id": Column(_TEXT, "", "12 hex digits of the document's tokens: the same text in another dump"),
+    "layer": Column(_WHOLE, "", "layer of the model, from 0"),
+    "head": Column(_WHOLE, "", "query head, from 0"),
+    "kv_head": Column(_WHOLE, "", "key-value head that the query head reads"),
+    "position": Column(_WHOLE, "tokens", "position of the query, from 0"),
+    "n_keys": Column(_WHOLE, "keys", "visible keys of positive mass"),
+    "s": Column(_WHOLE, "keys", "budget: how many keys are kept"),
+    "mass_floor": Column(
+        _REAL,
+        "ratio",
+        "rho: sets that keep less than rho times the top-mass set's mass do not count; 0 is none",
+    ),
+    # the row
+    "decile": Column(_WHOLE, "", "of the dropped mass in the manifest's population; null without a manifest"),
+    "dropped_mass": Column(_REAL, "probability", "mass outside the top-mass set"),
+    "sigma": Column(_REAL, _VALUES, "root of the mass-weighted mean squared distance from the dense output"),
+    "e_top": Column(_REAL, _VALUES, "forced error of the s largest masses (top-mass)"),
+    "degenerate": Column(_FLAG, "", "e_top is below what captured masses resolve: left out of ratios"),
+    # the interval
+    "es_lower": Column(_REAL, _VALUES, "proved: no set that meets the floor has a smaller forced error"),
+    "es_upper": Column(_REAL, _VALUES, "forced error of the best set known that meets the floor"),
+    "closable_lower": Column(_REAL, "ratio", "1 - es_upper / e_top: a set that closes this share is known"),
+    "closable_upper": Column(_REAL, "ratio", "1 - es_lower / e_top: no set closes more, proved"),
+    "kept": Column(_KEPT, "tokens", "positions of the set that has es_upper, ascending"),
+    "kept_mass": Column(_REAL, "probability", "mass of that set: without a floor it may be next to none"),
+    "top_share": Column(_REAL, "ratio", "kept_mass over the mass of the top-mass set"),
+    "status": Column(_TEXT, "", "how the search ended: optimal (proved), gap or trivial"),
+    "stopped_by": Column(_TEXT, "", "what ended it: none, nodes, seconds or memory"),
+    "nodes": Column(_WHOLE, "nodes", "of the branch and bound; the limit that decides"),
+    "proof": Column(_BYTES, "", "what `ceiling certify --check` replays; null where nothing is proved"),
+    "proof_bytes": Column(_WHOLE, "bytes", "length of the proof"),
+    # provenance; two runs of one unit agree in every column but host and seconds
+    "engine": Column(_TEXT, "", "the solver and its version"),
+    "host": Column(_TEXT, "", "name of the computing machine"),
+    "seconds": Column(_REAL, "s", "CPU time of search and proof of this instance"),
+}
+
+ZERO_ERRORS: dict[str, Column] = {
+    # identity: one query row of one head at one budget, rounded to so many bits
+    "dump": Column(_TEXT, "", "id of the captured dump, 12 hex digits"),
+    "config": Column(_TEXT, "", "id of what determines the results, 8 hex digits: see config.json"),
+    "model": Column(_TEXT, "", "id of the model"),
+    "document": Column(_WHOLE, "", "document of the dump, from 0"),
+    "text_id": Column(_TEXT, "", "12 hex digits of the document's tokens: the same text in another dump"),
+    "layer": Column(_WHOLE, "", "layer of the model, from 0"),
+    "head": Column(_WHOLE, "", "query head, from 0"),
+    "kv_head": Column(_WHOLE, "", "key-value head that the query head reads"),
+    "position": Column(_WHOLE, "tokens", "position of the query, from 0"),
+    "n_keys": Column(_WHOLE, "keys", "visible keys of positive mass"),
+    "s": Column(_WHOLE, "keys", "budget: how many keys are kept"),
+    "bits": Column(_WHOLE, "bits", "of a rounded mass, and of a component of a value with its sign"),
+    # the rounded row
+    "rounded_keys": Column(_WHOLE, "keys", "keys whose rounded mass is positive: the others are left out"),
+    # the answer
+    "status": Column(
+        _TEXT,
+        "",
+        "does a kept set have error zero, exactly: yes, no (proved), unknown; trivial: s keys or fewer",
+    ),
+    "kept": Column(_KEPT, "tokens", "positions of such a set, ascending; null where none is known"),
+    "stopped_by": Column(_TEXT, "", "what ended it: none, nodes (the limit on work), seconds or memory"),
+    # provenance; two runs of one unit agree in every column but host and seconds
+    "engine": Column(_TEXT, "", "which engine proved it, or was stopped last"),
+    "host": Column(_TEXT, "", "name of the computing machine"),
+    "seconds": Column(_REAL, "s", "decision of this instance"),
 }
 
 DOCUMENTS: dict[str, Column] = {
@@ -88,7 +174,13 @@ ROWS: dict[str, Column] = {
     "tags": Column(_TAGS, "", "what the text says about this position, e.g. needle"),
 }
 
-COLUMNS: dict[str, dict[str, Column]] = {"instances": INSTANCES, "documents": DOCUMENTS, "rows": ROWS}
+COLUMNS: dict[str, dict[str, Column]] = {
+    "instances": INSTANCES,
+    "certificates": CERTIFICATES,
+    "zero_errors": ZERO_ERRORS,
+    "documents": DOCUMENTS,
+    "rows": ROWS,
+}
 """Every table, column by column, as documentation (``ceiling store schema``)."""
 
 TABLES: dict[str, dict[str, pl.DataType]] = {
@@ -98,7 +190,12 @@ TABLES: dict[str, dict[str, pl.DataType]] = {
 
 IDENTITY: dict[str, tuple[str, ...]] = {
     "instances": ("document", "layer", "head", "position", "s"),
+    "certificates": ("document", "layer", "head", "position", "s", "mass_floor"),
+    "zero_errors": ("document", "layer", "head", "position", "s", "bits"),
     "documents": ("document",),
     "rows": ("document", "row"),
 }
 """What tells the rows of one dump and configuration apart; a compacted store is sorted by it."""
+
+CONFIGURED = tuple(table for table, columns in COLUMNS.items() if "config" in columns)
+"""Tables of results: a shard a document and layer, in a folder a configuration."""

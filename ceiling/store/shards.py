@@ -118,9 +118,9 @@ class Shards:
                 raise ArithmeticError(f"store: {column.name} of {path.name} is not finite; undefined is null")
         self._commit(path, sealed(frame))
 
-    def write_config(self, config: dict[str, Any]) -> None:
+    def write_config(self, config: dict[str, Any], table: str = "instances") -> None:
         """Keep what a config id stands for beside the shards that carry it."""
-        path = self.store / "instances" / f"dump={self.dump}" / f"config={config_id(config)}" / "config.json"
+        path = self.store / table / f"dump={self.dump}" / f"config={config_id(config)}" / "config.json"
         if not path.exists():
             self._commit(path, f"{json.dumps(config, indent=2, sort_keys=True)}\n".encode())
 

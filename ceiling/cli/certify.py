@@ -1,0 +1,215 @@
+"""``ceiling certify``: proved intervals for the best of all kept sets, and the replay of their proofs."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from time import process_time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ceiling.cli.options import (
+    ConfigOption,
+    DryRunOption,
+    DumpOption,
+    StoreOption,
+    VerifyOption,
+    whole_numbers,
+)
+from ceiling.cli.progress import progress
+from ceiling.problem import InputError
+
+if TYPE_CHECKING:
+    from ceiling.certify.manifest import Manifest
+    from ceiling.stages.certify import Plan
+
+
+def certify(
+    dump: DumpOption,
+    store: StoreOption = Path("store"),
+    budgets: Annotated[
+        str | None,
+        typer.Option(help="Keys kept, comma-separated [default: 4,8,16,32, or those of the manifest]."),
+    ] = None,
+    nodes: Annotated[
+        int, typer.Option(help="Nodes of the search an instance; the limit that decides.")
+    ] = 200_000,
+    seconds: Annotated[
+        float, typer.Option(help="Guard an instance; what it stops may end otherwise in a rerun.")
+    ] = 60.0,
+    gap: Annotated[float, typer.Option(help="Relative gap at which an interval counts as closed.")] = 1e-6,
+    mass_floor: Annotated[
+        str,
+        typer.Option(help="Share of the top-mass set's mass that a set must keep; comma-separated, or none."),
+    ] = "none",
+    manifest: Annotated[
+        Path | None, typer.Option(help="Certify the instances of this file only; drawn if it is not there.")
+    ] = None,
+    instances: Annotated[
+        int | None, typer.Option(help="Draw so many, evenly over budgets and dropped mass.")
+    ] = None,
+    least_keys: Annotated[int, typer.Option(help="Draw only rows of so many keys.")] = 1,
+    seed: Annotated[int, typer.Option(help="Of the draw, the search, and the sample of --check.")] = 0,
+    verify: VerifyOption = False,
+    dry_run: DryRunOption = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Replay stored proofs instead, in exact arithmetic.")
+    ] = False,
+    sample: Annotated[int | None, typer.Option(help="With --check: so many [default: 40].")] = None,
+    all_: Annotated[bool, typer.Option("--all", help="With --check: every proof.")] = False,
+    config: ConfigOption = None,
+) -> None:
+    """Prove an interval for the smallest forced error over all kept sets, for every row or a drawn few.
+
+    `ceiling enumerate` bounds that error from above; this bounds it from both sides, so that the closable
+    share becomes an interval. One shard per document and layer, into table `certificates`; shards that
+    exist are done. With `--instances`, the instances are drawn, and written down, before the first is
+    solved.
+
+    Mind what is asked. On diffuse rows the best of *all* sets consists of tail keys of negligible mass,
+    which no cache would keep: legal by the definition, and of no use to one. So ask also with a floor:
+    `--mass-floor none,0.9,0.5` asks three times, of all sets and of those that keep at least 0.9 and 0.5
+    of the mass of the top-mass set.
+
+    With `--check`, proofs in the store are replayed by a program that shares nothing with the search, a
+    sample of them unless `--all`. Exit code 1 where one is rejected.
+    """
+    if check:
+        replay(dump, store, sample, all_, seed, config)
+        return
+    if sample is not None or all_ or config is not None:
+        raise InputError("sample, all, config: only with --check")
+    from ceiling.stages import certify as stage
+
+    limits = stage.Limits(nodes, seconds, gap, floors(mass_floor), seed)
+    numbers = whole_numbers("budgets", budgets) if budgets is not None else None
+    drawn = chosen(dump, store, numbers, manifest, instances, least_keys, seed, dry_run)
+    plan = stage.plan(
+        dump, store, numbers if drawn is None else None, limits=limits, manifest=drawn, verify=verify
+    )
+    if dry_run:
+        describe(plan)
+    else:
+        run(plan)
+
+
+def floors(text: str) -> tuple[float, ...]:
+    """Comma-separated mass floors, ``none`` as 0, or `InputError`."""
+    found = []
+    for part in (part.strip() for part in text.split(",")):
+        try:
+            found.append(0.0 if part == "none" else float(part))
+        except ValueError:
+            raise InputError(f"mass-floor: {part!r} is neither a number nor none") from None
+    return tuple(found)
+
+
+def chosen(
+    dump: Path,
+    store: Path,
+    budgets: Sequence[int] | None,
+    manifest: Path | None,
+    instances: int | None,
+    least_keys: int,
+    seed: int,
+    dry_run: bool,
+) -> "Manifest | None":
+    """The manifest to use: none, the one that is there, or a new one, drawn and (but for a dry run) written.
+
+    Raises
+    ------
+    InputError
+        When there is none and none is to be drawn, or the one that is there is not what would be drawn.
+    """
+    from ceiling.certify.manifest import draw_manifest, read_manifest
+    from ceiling.dump import open_dump
+    from ceiling.stages.certify import BUDGETS
+
+    if instances is None and manifest is None:
+        if least_keys != 1:
+            raise InputError("least-keys: of a draw; only with --instances")
+        return None
+    opened = open_dump(dump)
+    if instances is None:
+        if manifest is None or not manifest.exists():
+            raise InputError(f"manifest: no file {manifest}; --instances N draws one")
+        if budgets is not None or least_keys != 1:
+            raise InputError(f"budgets, least-keys: {manifest} has its instances; leave them out")
+        return read_manifest(manifest, [opened])
+    place = store.absolute()
+    path = manifest or place.with_name(f"{place.name}-certify-{instances}-seed-{seed}.csv")
+    drawn = draw_manifest([opened], budgets or BUDGETS, instances, seed=seed, least_keys=least_keys)
+    if path.exists():
+        if read_manifest(path, [opened]).digest != drawn.digest:
+            raise InputError(
+                f"manifest: {path} holds other instances than these options draw; "
+                "leave --instances out to certify those, or name a new file"
+            )
+        typer.echo(f"manifest {path}: {instances} instances, drawn before", err=True)
+    elif not dry_run:
+        drawn.write(path)
+        typer.echo(f"manifest {path}: {instances} instances drawn", err=True)
+    return drawn
+
+
+def run(plan: "Plan") -> None:
+    """Do what is missing, with progress; says so where nothing is."""
+    from ceiling.stages import certify as stage
+
+    kept = len(plan.units) - len(plan.todo)
+    if not plan.todo:
+        stage.prepare(plan)  # the small tables may be gone
+        typer.echo(f"nothing to do: all {kept} shards exist in {plan.store}")
+        return
+    if kept:
+        typer.echo(f"{kept} of {len(plan.units)} shards exist and are kept", err=True)
+    units = stage.run(plan)
+    if (seconds := stage.warm_up()) > 1:
+        typer.echo(f"compiled the kernels in {seconds:.0f} s; later runs load them", err=True)
+    start, instances, proved, nodes = process_time(), 0, 0, 0
+    with progress("certify", len(plan.todo)) as advance:
+        for done in units:
+            instances, proved, nodes = instances + done.instances, proved + done.proved, nodes + done.nodes
+            advance()
+    typer.echo(
+        f"{len(plan.todo)} shards, {instances:,} instances, {proved:,} proved optimal, {nodes:,} nodes "
+        f"in {process_time() - start:.1f} CPU s -> {plan.store} (configuration {plan.config})"
+    )
+
+
+def describe(plan: "Plan") -> None:
+    """Print what a run would do."""
+    floors = ", ".join(f"{floor:g}" if floor else "none" for floor in plan.limits.floors)
+    typer.echo(f"budgets  {', '.join(map(str, plan.budgets))}; mass floors: {floors}")
+    typer.echo(f"units    {len(plan.todo)} of {len(plan.units)} shards to do (document x layer)")
+    typer.echo(f"work     {plan.instances:,} intervals to prove (row x budget x floor)")
+    typer.echo(f"bytes    about {plan.bytes / 1e6:,.1f} MB")
+    guard = f"{plan.limits.seconds:g} s an interval"
+    typer.echo(f"time     at most {plan.seconds / 60:,.0f} min on one core ({guard}); most end far earlier")
+
+
+def replay(
+    dump: Path, store: Path, sample: int | None, everything: bool, seed: int, config: str | None
+) -> None:
+    """Replay stored proofs; names those that are rejected, and then ends with exit code 1."""
+    from ceiling.stages import replay as stage
+
+    if sample is not None and everything:
+        raise InputError(f"sample: {sample}, and all: give one")
+    wanted = None if everything else stage.SAMPLE if sample is None else sample
+    chosen = stage.choose(dump, store, sample=wanted, seed=seed, config=config)
+    start, rejected = process_time(), 0
+    with progress("check", len(chosen.wanted)) as advance:
+        for done in stage.replay(chosen):
+            if done.wrong is not None:
+                rejected += 1
+                typer.echo(f"rejected: {done.where}: {done.wrong}")
+            advance()
+    seconds, accepted = process_time() - start, len(chosen.wanted) - rejected
+    typer.echo(
+        f"{accepted:,} of {len(chosen.wanted):,} proofs accepted in {seconds:.1f} CPU s "
+        f"({chosen.proved:,} in the store)"
+    )
+    if chosen.unproved:
+        typer.echo(f"{chosen.unproved:,} bounds above 0 carry no proof: it was too large to store")
+    if rejected:
+        raise typer.Exit(1)
