@@ -8,7 +8,7 @@ from time import process_time
 import numpy as np
 
 from ceiling.certify.improve import check_mass_floor, default_rounds, improve
-from ceiling.certify.proof import encode
+from ceiling.certify.proof import MAX_DIMENSION, MOST_KEPT, encode
 from ceiling.certify.refutation import Refutation, read_recipe
 from ceiling.objective import ZERO, centre
 from ceiling.problem import InputError, Row, Status, check_budget
@@ -23,12 +23,19 @@ QUICK, LOOK = 5, 2000
 """The local search first gets one of so many parts of its rounds, and the proof twice as many nodes as keys
 and so many, which suffice for most rows; only where they do not is all of it made."""
 
-SHARE = 0.7
+SHARE = 0.8
 """Of the nodes, and of the seconds, that may go into proving optimality; the rest is for a weaker bound."""
 
 FIRST, ATTEMPTS, PART = 0.8, 5, 2
 """Weaker bounds: the share of the best error that is tried first, before bisection; how many are tried; each
 may use one of so many parts of what is left of the limits."""
+
+
+LEAST_GAP = 1e-7
+"""A smaller one would be within the rounding of errors that are proved."""
+
+LARGEST = 1e70
+"""Of values: products of two squared lengths overflow a little beyond."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -118,15 +125,16 @@ def certify(
     check_budget(nodes, field="nodes")
     if not 0 < seconds < math.inf:
         raise InputError(f"seconds: {seconds} is no positive length of time")
-    if not 0 < gap < 1:
-        raise InputError(f"gap: {gap} is outside 0 .. 1; it is relative, e.g. 1e-6")
+    if not LEAST_GAP <= gap < 1:
+        raise InputError(f"gap: {gap} is not in {LEAST_GAP:g} .. 1 (1 excluded); it is relative, e.g. 1e-6")
+    _check_size(row, s)
     limits, search = _Limits(nodes, seconds), None
 
     def ends(lower: float, status: Status, stopped_by: str, proof: bytes | None = None) -> Certificate:
         used = limits.used(search)
         return Certificate(lower, upper, kept, status, used, limits.elapsed, stopped_by, mass_floor, proof)
 
-    rounds = default_rounds(row.n_keys, s) if isinstance(row, Row) else 1
+    rounds = default_rounds(row.n_keys, s)
     answer = improve(row, s, seed=seed, rounds=max(rounds // QUICK, 1), mass_floor=mass_floor)
     upper, kept = answer.error, answer.kept
     if answer.status == Status.TRIVIAL:
@@ -134,6 +142,8 @@ def certify(
     if upper <= ZERO * centre(row).sigma:
         return ends(0.0, Status.GAP, "none")  # rounding of zero: there is nothing below to refute
     search = Refutation(row, s, rho, gap, upper * (1 - gap / 4))
+    if not search.resolves(upper, kept):
+        return ends(0.0, Status.GAP, "none")
     upper, kept = _prove(search, limits, upper, kept, SHARE, 2 * row.n_keys + LOOK)
     if not search.refuted:
         answer = improve(row, s, seed=seed, rounds=rounds, mass_floor=mass_floor)
@@ -147,7 +157,7 @@ def certify(
     stopped_by = "none" if search.refuted else limits.struck
     if not search.refuted:
         upper, kept = _prove_less(search, limits, upper, kept)
-    if not search.refuted:
+    if not (search.refuted and search.resolved):
         return ends(0.0, Status.GAP, stopped_by)
     lower = search.tau * (1 - gap / 4)  # at the leaves of a proof directions are rounded
     d, n, recipe = search.width, len(search.positions), search.recipe
@@ -155,6 +165,20 @@ def certify(
     if proof is None:
         return ends(0.0, Status.GAP, "memory")
     return ends(lower, Status.OPTIMAL if upper <= lower * (1 + gap) else Status.GAP, stopped_by, proof)
+
+
+def _check_size(row: Row, s: int) -> None:
+    """`InputError` where a proof cannot name so many keys or dimensions, or products would overflow."""
+    if not isinstance(row, Row):
+        raise InputError(f"row: {type(row).__name__}; make one with ceiling.Row(masses, values)")
+    if s > MOST_KEPT:
+        raise InputError(f"s: {s}; at most {MOST_KEPT} keys are certified")
+    if row.values.shape[1] > MAX_DIMENSION:
+        raise InputError(f"values: dimension {row.values.shape[1]}; at most {MAX_DIMENSION} is certified")
+    if (largest := float(np.abs(row.values).max())) > LARGEST:
+        raise InputError(
+            f"values: the largest is {largest:g}; rescale it below {LARGEST:g}, errors scale along"
+        )
 
 
 class _Limits:

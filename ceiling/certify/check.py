@@ -24,6 +24,12 @@ ROUNDING = Fraction(1, 10**14)
 """The same, in units of the kept keys' mean distance from the dense output: what float64 leaves of sums that
 cancel."""
 
+SMALL = Fraction(1, 5 * 10**6)
+"""Relative: the most that rounding may add; a fifth of the gap at which an interval counts as closed."""
+
+SHORT = Fraction(1, 2 * 10**11)
+"""Relative: by how much a kept set may miss the mass floor; float64 sums of its masses err by less."""
+
 MANTISSA = 53
 """Bits of a float64's mantissa."""
 
@@ -103,7 +109,7 @@ def check_proof(
         if stored.digest != stored.digest_of(kept, upper):
             return "the proof is not of this set and these bounds, or was changed: its digest differs"
         keys = _exact(masses[masses > 0], values[masses > 0])
-        if wrong := _misfit(keys, masses, s, lower, upper, kept, rho):
+        if wrong := _misfit(keys, masses, values, s, lower, upper, kept, rho):
             return wrong
         stream = stored.stream
         if not stored.complete:
@@ -134,7 +140,14 @@ def _not_of(proof: Proof, masses: np.ndarray, values: np.ndarray, s: int, lower:
 
 
 def _misfit(
-    keys: _Exact, masses: np.ndarray, s: int, lower: float, upper: float, kept: np.ndarray, rho: float
+    keys: _Exact,
+    masses: np.ndarray,
+    values: np.ndarray,
+    s: int,
+    lower: float,
+    upper: float,
+    kept: np.ndarray,
+    rho: float,
 ) -> str:
     """What is wrong with the kept set and its error."""
     if not (0 <= lower <= upper < math.inf):
@@ -144,15 +157,21 @@ def _misfit(
         return f"kept: not {s} ascending positions of keys of positive mass"
     chosen = np.searchsorted(np.flatnonzero(masses > 0), kept)
     mass = int(keys.masses[chosen].sum())
-    if mass < Fraction(rho) * _heaviest(keys, s):
+    if mass < Fraction(rho) * (1 - SHORT) * _heaviest(keys, s):
         return f"the kept set misses the mass floor {rho!r}"
     residuals = keys.masses[chosen, None] * keys.centred[chosen]
     unit = Fraction(2) ** keys.scale / (keys.total * mass)
     error = _norm(residuals.sum(axis=0)) * unit
-    reach = sum(map(_norm, residuals)) * unit
-    if abs(Fraction(upper) - error) > CLOSE * error + ROUNDING * reach:
+    reach = sum(map(_norm, residuals)) * unit + Fraction(_spread(masses, values))
+    if abs(Fraction(upper) - error) > CLOSE * error + min(ROUNDING * reach, SMALL * error):
         return f"the kept set has error {float(error)!r}, not {upper!r}"
     return ""
+
+
+def _spread(masses: np.ndarray, values: np.ndarray) -> float:
+    """Mean distance from the heaviest key's value: what the dense output's rounding is relative to."""
+    distances = np.linalg.norm(values - values[np.argmax(masses)], axis=1)
+    return float(masses @ distances / masses.sum())
 
 
 def _norm(vector: np.ndarray) -> Fraction:

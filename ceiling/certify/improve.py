@@ -13,6 +13,10 @@ WORK = 1_200_000_000
 0.2 to 0.6 s of one core. On diffuse rows at budgets from 16 on, longer searches still find better sets."""
 
 
+LEAST_FLOOR = 1e-6
+"""Of mass floors: captured masses carry about 1e-7 relative error, so a smaller one says nothing."""
+
+
 def improve(
     row: Row, s: int, *, seed: int = 0, rounds: int | None = None, mass_floor: float | None = None
 ) -> Answer:
@@ -28,7 +32,7 @@ def improve(
     rounds : int, optional
         Limit of the search: how many sets have all their swaps ranked; by default about half a second.
     mass_floor : float, optional
-        ``rho`` in (0, 1]: the kept mass is at least `rho` times that of the top-mass set. Without one, the
+        ``rho``, 1e-6 to 1: the kept mass is at least `rho` times that of the top-mass set. Without one, the
         best set of a diffuse row often consists of tail keys of negligible mass, which no cache would keep.
 
     Returns
@@ -71,13 +75,17 @@ def default_rounds(n_keys: int, s: int) -> int:
 
 
 def check_mass_floor(mass_floor: float | None) -> float:
-    """The mass floor ``rho`` as float, 0 where there is none; `InputError` outside (0, 1]."""
+    """The mass floor ``rho`` as float, 0 where there is none; `InputError` where it is none."""
     if mass_floor is None:
         return 0.0
     number = isinstance(mass_floor, int | float | np.integer | np.floating)
-    if isinstance(mass_floor, bool) or not number or not (isfinite(mass_floor) and 0 < mass_floor <= 1):
+    if (
+        isinstance(mass_floor, bool)
+        or not number
+        or not (isfinite(mass_floor) and LEAST_FLOOR <= mass_floor <= 1)
+    ):
         raise InputError(
-            f"mass_floor: {mass_floor!r}; a share of the top-mass set's mass, in (0, 1], or None for no floor"
+            f"mass_floor: {mass_floor!r}; a share of the top-mass set's mass, {LEAST_FLOOR:g} .. 1, or None"
         )
     return float(mass_floor)
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from ceiling.certify.proof import ProofError, skeleton
 from ceiling.kernels import local, tree
+from ceiling.kernels.bound import MARGIN, lengths
 from ceiling.kernels.vectors import padded
 from ceiling.objective import TIE
 from ceiling.problem import Row
@@ -31,8 +32,9 @@ compression saves."""
 POLISH = 30
 """Rounds of local search from a better set that the tree has met."""
 
-PULL = 10.0
-"""Weight of a shortfall of mass, in median distances from the dense output."""
+PULL = 0.1
+"""Weight of a shortfall of mass, in median distances from the dense output: 10 needs a thousand times as many
+nodes on some rows, 0 on others."""
 
 ROUNDING = 1e-3
 """What a norm is raised by, in units of mass times the distances that were subtracted to make the residual:
@@ -91,6 +93,8 @@ class Refutation:
         The first threshold, beside -2; then the subtrees from which on one was set, and that threshold.
     recipe : bytes
         Gap and schedule, from which the same events follow again.
+    resolved : bool
+        Whether all sets met had errors well above their rounding; if not, nothing is proved.
     complete : bool
         Whether the events carry their directions; once too many, they do not.
     """
@@ -104,16 +108,15 @@ class Refutation:
         n, self.width = values.shape
         self._masses = masses
         self._residuals, offsets = _centred(masses, values)
+        vectors = padded(self._residuals)
         heaviest = np.argsort(-masses, kind="stable")
         self._least = rho * float(masses[np.sort(heaviest[:s])].cumsum()[-1])
-        norms = np.sqrt(np.einsum("jd,jd->j", self._residuals, self._residuals))
+        norms = lengths(vectors)
         self._pull = (PULL * float(np.median(norms / masses))) ** 2 if rho else 0.0
-        norms = (norms + ROUNDING * masses * offsets) * (1 + 1e-12)
+        norms = self._norms = (norms + ROUNDING * masses * offsets) * (1 + 1e-12)
         self._order = np.argsort(-(norms + tau * masses), kind="stable")
         tails = [np.maximum.accumulate(x[self._order][::-1])[::-1].copy() for x in (norms, masses)]
-        self._keys = tree.Keys(
-            padded(self._residuals[self._order]), masses[self._order], norms[self._order], *tails
-        )
+        self._keys = tree.Keys(vectors[self._order], masses[self._order], norms[self._order], *tails)
         ranks = np.empty(n, dtype=np.int64)
         ranks[heaviest] = np.arange(n)
         self._ranks, place = ranks[self._order], np.empty(n, dtype=np.int64)
@@ -124,6 +127,7 @@ class Refutation:
         self._events = np.zeros(WORDS + 64 * (self.width + 8), dtype=np.int16)
         self._parts: list[np.ndarray] = []
         self._words, self._all, self.complete = 0, directions, True
+        self.resolved = True
         self._next, self.schedule = self._subtrees.start, [(-2, tau)]
         self.aim(tau)
 
@@ -201,10 +205,18 @@ class Refutation:
     def _polished(self, met: np.ndarray) -> tuple[float, np.ndarray]:
         """A set met by the search, after a short local search; the threshold goes below its error."""
         error, kept = local.search(
-            self._residuals, self._masses, self.s, self._least, met[None], 0, POLISH, TIE, 0.0
-        )
+            self._residuals, self._masses, self.s, self._least * (1 - 2 * MARGIN), met[None], 0, POLISH,
+            TIE, 0.0,
+        )  # fmt: skip
         self._search.real[tree.TAU] = min(self.tau, error * (1 - self.gap / 4))
+        self.resolved &= self.resolves(error, self.positions[kept])
         return float(error), self.positions[kept]
+
+    def resolves(self, error: float, kept: np.ndarray) -> bool:
+        """Whether rounding leaves the error of a set more digits than the gap needs."""
+        places = np.searchsorted(self.positions, kept)
+        rounding = MARGIN * float(self._norms[places].sum())
+        return rounding <= error * float(self._masses[places].sum()) * self.gap / 8
 
     def _take_events(self) -> None:
         end = int(self._search.whole[tree.CURSOR])
@@ -220,6 +232,8 @@ class Refutation:
 def _centred(masses: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Residuals about the dense output, summed exactly, and the distances they are differences of."""
     shifted = values - values[np.argmax(masses)]
-    mean = np.array([fsum(column) for column in (masses[:, None] * shifted).T]) / fsum(masses)
-    offsets = np.sqrt(np.einsum("jd,jd->j", shifted, shifted)) + np.sqrt(mean @ mean)
+    total = fsum(masses)
+    mean = np.array([fsum(column) for column in (masses[:, None] * shifted).T]) / total
+    offsets = lengths(padded(shifted))
+    offsets += fsum(masses * offsets) / total  # bounds the mean and, times eps, its rounding
     return masses[:, None] * (shifted - mean), offsets

@@ -26,20 +26,20 @@ def figures(
             raise InputError(f"only: no figure {name!r}; there are {', '.join(scripts)}")
     arguments = ["--store", str(store), "--out", str(out)]
     arguments += [] if config is None else ["--config", config]
-    drawn, refused = 0, None
+    refused: list[tuple[str, InputError]] = []
     for name in dict.fromkeys(names):
         try:
             # Run as files, not imported: they stand above the package, which must not know them.
             runpy.run_path(str(scripts[name]))["main"](arguments)
-            drawn += 1
         except InputError as error:
             if only is not None:
                 raise
-            refused = refused or error
-            stale = f"; {name}.* in {out} is an earlier run's" if (out / f"{name}.png").exists() else ""
-            typer.echo(f"{name} is not drawn: {error}{stale}", err=True)
-    if not drawn and refused:
-        raise refused
+            refused.append((name, error))
+    if len(refused) == len(scripts):
+        raise refused[0][1]
+    for name, reason in refused:
+        stale = f"; {name}.* in {out} is an earlier run's" if (out / f"{name}.png").exists() else ""
+        typer.echo(f"{name} is not drawn: {reason}{stale}", err=True)
 
 
 def arguments(description: str | None, argv: Sequence[str] | None) -> argparse.Namespace:

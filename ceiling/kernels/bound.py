@@ -231,7 +231,6 @@ def drop_light(
     values: np.ndarray,
 ) -> int:  # fmt: skip
     """Drop candidates too light for the mass floor; returns how many are left, -1 if no choice meets it."""
-    least *= 1 - MARGIN
     found = 0
     for i in range(m):
         x = masses[alive[i]]
@@ -246,19 +245,29 @@ def drop_light(
             values[t] = values[t - 1]
             t -= 1
         values[t] = x
-    total = mass
-    for i in range(found):
-        total += values[i]
-    if found < k or total < least:
+    others = mass
+    for i in range(found - 1):
+        others += values[i]
+    margin = MARGIN * (least + others)
+    if found < k or others + values[k - 1] < least - margin:
         return -1
     if m == k:
         return m
-    lightest = least - total + values[k - 1]
+    lightest = least - margin - others
     left = 0
     for i in range(m):
-        if masses[alive[i]] >= lightest:
+        if masses[alive[i]] >= lightest or masses[alive[i]] >= values[k - 1]:
             alive[left] = alive[i]
             left += 1
         else:
             marks[alive[i]] = 0
     return left
+
+
+@compiled
+def lengths(rows: np.ndarray) -> np.ndarray:
+    """Lengths of padded rows, float64 [n], the same on every machine."""
+    out = np.empty(len(rows))
+    for j in range(len(rows)):
+        out[j] = np.sqrt(dot(rows, j, rows[j]))
+    return out

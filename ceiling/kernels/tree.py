@@ -241,7 +241,10 @@ def _compact(search: Search) -> None:
 
 @compiled
 def _last(keys: Keys, search: Search, k: int, least: float) -> bool:
-    """Sum the sets that are left; whether one is not refuted: the smallest error's, in ``search.best``."""
+    """Sum the sets that are left; whether one is not refuted: the smallest error's, in ``search.best``.
+
+    Masses may miss the floor by `MARGIN`, as whoever checks a kept set allows.
+    """
     whole, real, g, best = search.whole, search.real, search.g, search.best
     lowest, choice, kept = np.inf, -1, whole[KEPT]
     for i in range(whole[ALIVE] if k == 1 else 1):
@@ -257,7 +260,7 @@ def _last(keys: Keys, search: Search, k: int, least: float) -> bool:
             square += x * x
         norm = np.sqrt(square)
         refuted = norm - MARGIN * (length + real[TAU] * mass) >= real[TAU] * mass
-        if not refuted and mass >= least and norm / mass < lowest:
+        if not refuted and norm / mass < lowest:
             lowest, choice = norm / mass, i
     if choice >= 0:
         best[:kept] = search.kept[:kept]
