@@ -12,6 +12,7 @@ import ceiling
 from ceiling.certify.certificate import stream_of
 from ceiling.certify.check import check_proof
 from ceiling.certify.proof import decode, encode, skeleton
+from ceiling.certify.refutation import Refutation
 from ceiling.problem import InputError
 from tests import oracle
 from tests.strategies import AGREE, NOISE, Problem, close, grid_problems, wild_problems
@@ -112,6 +113,71 @@ def test_rows_with_ties_and_zeros_against_the_oracle(problem: Problem):
         assert found.status == ("optimal" if best else "gap")
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_equal_masses_whose_sums_differ_in_the_last_bit_meet_the_floor(seed):
+    """Sets of one mass, summed in another order, missed a floor of 1: the bound was above the minimum."""
+    rng = np.random.default_rng(seed)
+    masses = np.concatenate([rng.random(3)] * 3)[rng.permutation(9)]
+    row = ceiling.Row(masses / masses.sum(), rng.normal(size=(9, 2)))
+    s = int(rng.integers(2, 8))
+    found = ceiling.certify(row, s, mass_floor=1.0)
+    assert found.lower <= minimum(row, s, 1.0)[0] * (1 + AGREE)
+    assert checked(row.masses, row, s, found) is None
+
+
+@pytest.mark.parametrize("light", [1e-12, 1e-11, 1e-10, 1e-9])
+@pytest.mark.parametrize("seed", range(6))
+def test_errors_near_their_rounding_are_left_open(seed, light):
+    """One light key is dropped: the error is near its rounding, and the bound was above the true one."""
+    rng = np.random.default_rng(seed)
+    masses = rng.random(6)
+    masses[3] = light
+    row = ceiling.Row(masses / masses.sum(), rng.normal(size=(6, 4)))
+    exact = oracle.exact(row.masses, row.values)
+    found = ceiling.certify(row, 5)
+    assert found.lower**2 <= oracle.best(exact, exact.keys, 5).squared
+    assert found.proof is None or checked(row.masses, row, 5, found) is None
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_mean_that_cancels_has_its_own_rounding(seed):
+    """The heaviest key is where the dense output is, and all others are far: its error is rounding."""
+    rng = np.random.default_rng(seed)
+    far = rng.normal(size=5) * 1e3
+    values = np.array([0.0, *far, -far.sum() + 1e-7 * rng.normal()])[:, None]
+    row = ceiling.Row(np.array([1.0] + [0.3] * 6) / 2.8, values)
+    exact = oracle.exact(row.masses, row.values)
+    found = ceiling.certify(row, 1)
+    assert found.lower**2 <= oracle.best(exact, exact.keys, 1).squared
+    assert found.proof is None or checked(row.masses, row, 1, found) is None
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_masses_over_thirty_decades(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(4, 9))
+    masses = 10.0 ** rng.uniform(-30, 0, n)
+    row, s = ceiling.Row(masses / masses.sum(), rng.normal(size=(n, 3))), int(rng.integers(1, n))
+    exact = oracle.exact(row.masses, row.values)
+    for floor in (None, 1e-6, 0.5):
+        found = ceiling.certify(row, s, mass_floor=floor)
+        assert floor or found.lower**2 <= oracle.best(exact, exact.keys, s).squared
+        assert found.proof is None or checked(row.masses, row, s, found) is None
+
+
+def test_a_light_key_is_no_lighter_than_its_floor():
+    """A floor far below the heaviest key: what is left of it, a difference of large sums, dropped a key."""
+    x = 1.37e-5
+    masses = np.array([0.5, x, 0.25, 0.125, 0.125 - x])
+    values = np.array([[3.0], [0.0], [-5.0], [4.0], [-7.0]])
+    values[1] = masses @ values + 0.01
+    row = ceiling.Row(masses, values)
+    search = Refutation(row, 1, float(row.masses[1] / row.masses[0]), 1e-6, 0.5)
+    met = [error for error, _ in search.refute(None)]
+    assert met
+    assert min(met) == pytest.approx(minimum(row, 1, None)[0], rel=1e-6)
+
+
 def hard_row(n: int = 400, d: int = 24) -> ceiling.Row:
     """Many keys of about one mass, whose best subset takes a large tree to prove."""
     rng = np.random.default_rng(3)
@@ -168,8 +234,6 @@ def test_a_skeleton_is_filled_in_again(floor):
 
 def recipe_of(found: ceiling.Certificate, row: ceiling.Row, floor: float | None) -> bytes:
     """The recipe of a search that met its limits nowhere and no better set."""
-    from ceiling.certify.refutation import Refutation
-
     return Refutation(row, 4, floor or 0.0, 1e-6, found.upper * (1 - 1e-6 / 4)).recipe
 
 
@@ -181,8 +245,11 @@ def recipe_of(found: ceiling.Certificate, row: ceiling.Row, floor: float | None)
         ({"seconds": 0.0}, "seconds: 0.0"),
         ({"seconds": float("inf")}, "seconds: inf"),
         ({"gap": 0.0}, "gap: 0.0"),
+        ({"gap": 1e-9}, "gap: 1e-09"),
         ({"gap": 1.0}, "gap: 1.0"),
         ({"mass_floor": 1.5}, "mass_floor: 1.5"),
+        ({"mass_floor": 1e-9}, "mass_floor: 1e-09"),
+        ({"s": 2000}, "s: 2000"),
     ],
 )
 def test_refusals(arguments, says):
