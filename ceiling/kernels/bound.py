@@ -187,15 +187,17 @@ def fix(
 ) -> tuple[int, int]:
     """Drop candidates that no set below the threshold has; returns those left, and how many all of them have.
 
-    With key j taken the bound is ``D + r_(k) - r_j``, without it ``D + r_j - r_(k+1)``. Keys that all have
-    are the first of `places`; they stay alive, for the caller to keep.
+    With key j taken the bound is ``D + r_(k) - r_j``, without it ``D + r_j - r_(k+1)``; the margin grows by
+    the norm of the key that comes in. Keys that all have are the first of `places`; they stay alive, for the
+    caller to keep.
     """
     tail_norms, tail_masses = keys[3], keys[4]
     if m == k:
         for i in range(k):
             places[i] = alive[places[i]]
         return m, k
-    drop, force = values[k - 1] + d - margin, values[k] - d + margin
+    own = MARGIN * keys[2][alive[places[k]]]
+    drop, force = values[k - 1] + d - margin, values[k] + own - d + margin
     forced = 0
     while forced < k and values[forced] > force:
         forced += 1
@@ -205,7 +207,7 @@ def fix(
     while last > seen and tail_norms[alive[last - 1]] + slope * tail_masses[alive[last - 1]] < drop:
         last -= 1
     for i in range(seen):
-        dropped += r[i] < drop
+        dropped += r[i] + MARGIN * keys[2][alive[i]] < drop
     if forced == 0 and dropped + m - last < WORTH * m:
         return m, 0
     while m > last:
@@ -213,7 +215,7 @@ def fix(
         marks[alive[m]] = 0
     left = 0
     for i in range(seen):
-        if r[i] >= drop:
+        if r[i] + MARGIN * keys[2][alive[i]] >= drop:
             alive[left] = alive[i]
             left += 1
         else:
