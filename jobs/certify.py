@@ -11,8 +11,8 @@ On a cluster, the dump, the store and the manifest on a path that every node see
 
 Shards that exist are done: the same command continues where a run stopped. A unit that fails, or takes four
 workers along, is named at the end; all others complete. Every run keeps an event log, one JSON object a unit:
-time, document, layer, outcome (done, kept, failed), seconds, instances, proved, nodes, retries, node, host,
-pid, reason, trace.
+time, document, layer, outcome (done, kept, failed), seconds, intervals, proved, trivial, nodes, retries,
+node, host, pid, reason, trace.
 
 Without a mass floor the best set of a diffuse row consists of tail keys of negligible mass, which no cache
 would keep; ask for floors too.
@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ceiling import cluster
-from ceiling.cli.certify import chosen, describe, floors
+from ceiling.cli.certify import announce, chosen, counted, describe, floors
 from ceiling.cli.job import advancing, exit_code, report_failed
 from ceiling.cli.options import whole_numbers
 from ceiling.stages import certify as stage
@@ -87,6 +87,7 @@ def _job(options: argparse.Namespace) -> int:
     if not plan.todo:
         print(f"nothing to do: all {len(plan.units)} shards exist in {plan.store}")
         return 0
+    announce(plan.store, "certificates", plan.id, plan.config)
     log = cluster.EventLog(options.log or cluster.log_path(plan.store, "certify"))
     return run(plan, log)
 
@@ -94,7 +95,7 @@ def _job(options: argparse.Namespace) -> int:
 def run(plan: stage.Plan, log: cluster.EventLog) -> int:
     """Do the missing units on the cluster this process belongs to, or on a local one."""
     failed: list[tuple[str, str]] = []
-    ends: Counter[str] = Counter()
+    ends, all_done = Counter[str](), list[stage.Done]()
     cpus = cluster.start()
     try:
         with advancing(f"certify on {cpus} CPUs", len(plan.todo)) as advance:
@@ -102,16 +103,16 @@ def run(plan: stage.Plan, log: cluster.EventLog) -> int:
                 document, layer = outcome.unit
                 done: stage.Done | None = outcome.result
                 ends[end := "failed" if done is None else "kept" if done.kept else "done"] += 1
-                ends["instances"] += done.instances if done else 0
-                ends["proved"] += done.proved if done else 0
+                all_done += [done] if done else []
                 log.write(
                     outcome,
                     document=document,
                     layer=layer,
                     outcome=end,
                     seconds=done.seconds if done else outcome.seconds,
-                    instances=done.instances if done else 0,
+                    intervals=done.intervals if done else 0,
                     proved=done.proved if done else 0,
+                    trivial=done.trivial if done else 0,
                     nodes=done.nodes if done else 0,
                 )
                 if outcome.reason is not None:
@@ -121,8 +122,8 @@ def run(plan: stage.Plan, log: cluster.EventLog) -> int:
         log.close()
         cluster.stop()
     kept = f", {ends['kept']} done by another run meanwhile" if ends["kept"] else ""
-    proved = f"{ends['instances']:,} instances, {ends['proved']:,} proved optimal"
-    print(f"{ends['done']} shards{kept}, {proved} -> {plan.store}, events -> {log.path}")
+    found = counted(all_done, len(plan.limits.floors))
+    print(f"{ends['done']} shards{kept}, {found} -> {plan.store}, events -> {log.path}")
     return report_failed("certify", failed)
 
 

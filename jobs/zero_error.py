@@ -21,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ceiling import cluster
+from ceiling.cli.certify import announce
 from ceiling.cli.job import advancing, exit_code, report_failed
 from ceiling.cli.options import whole_numbers
 from ceiling.cli.zero_error import counted, describe
@@ -80,6 +81,7 @@ def _job(options: argparse.Namespace) -> int:
     if not plan.todo:
         print(f"nothing to do: all {len(plan.units)} shards exist in {plan.store}")
         return 0
+    announce(plan.store, stage.TABLE, plan.id, plan.config)
     log = cluster.EventLog(options.log or cluster.log_path(plan.store, "zero-error"))
     return run(plan, log)
 

@@ -11,6 +11,7 @@ import pytest
 from ceiling import open_store
 from ceiling.certify.manifest import Instance, read_manifest
 from ceiling.cli import main
+from ceiling.cli.certify import lasting
 from ceiling.cli.query import Format, as_text
 from ceiling.dump import open_dump
 from ceiling.stages import certify as stage
@@ -42,16 +43,18 @@ def test_a_whole_dump_is_certified_and_replayed(run: Run, dump: Path, tmp_path: 
     command = ("certify", "--dump", dump, "--store", tmp_path, "--budgets", "2", "--mass-floor", "none,0.9")
     code, out, _ = run(*command)
     assert code == 0
-    assert f"{2 * LAYERS} shards, 96 instances, 0 proved optimal, 672 nodes" in out
+    assert (
+        f"{2 * LAYERS} shards, 48 instances x 2 mass floors = 96 intervals, 0 proved optimal, 672 nodes"
+        in out
+    )
     assert run(*command)[1].startswith("nothing to do: all 4 shards exist")
     code, out, _ = run("certify", "--check", "--dump", dump, "--store", tmp_path)
     assert code == 0
-    assert out.startswith("40 of 40 proofs accepted")
-    assert "(96 in the store)" in out
-    assert run("certify", "--check", "--dump", dump, "--store", tmp_path, "--sample", "3")[1].startswith(
-        "3 of 3"
-    )
-    assert run("certify", "--check", "--dump", dump, "--store", tmp_path, "--all")[1].startswith("96 of 96")
+    assert out.startswith("96 certificates checked, 40 of 96 proofs replayed in ")
+    assert out.endswith(": all accepted\n")
+    for options, replayed in ((("--sample", "3", "--seed", "5"), 3), (("--all", "--verify"), 96)):
+        out = run("certify", "--check", "--dump", dump, "--store", tmp_path, *options)[1]
+        assert f"{replayed} of 96 proofs" in out
     code, out, _ = run("store", "check", "--store", tmp_path)
     assert (code, out.split(":")[0]) == (0, "clean")
 
@@ -72,7 +75,8 @@ def test_a_rejected_proof_is_named_and_ends_in_code_1(
     code, out, _ = run("certify", "--check", "--dump", dump, "--store", tmp_path, "--all")
     assert code == 1
     assert out.startswith("rejected: document ")
-    assert "mass floor 0: leaf 3 has margin -1\n47 of 48 proofs accepted" in out
+    assert "mass floor 0: leaf 3 has margin -1\n48 certificates checked, 48 of 48 proofs" in out
+    assert out.endswith(": 1 rejected\n")
 
 
 def test_a_manifest_is_written_before_the_first_solve(
@@ -88,7 +92,8 @@ def test_a_manifest_is_written_before_the_first_solve(
     )
     code, out, _ = run(*command, "--dry-run")
     assert code == 0
-    assert "20 intervals to prove" in out
+    assert "20 instances x 1 mass floor = 20 intervals to prove" in out
+    assert "at most 20 min on one core" in out
     assert list(tmp_path.iterdir()) == []
 
     def solve(*_: Any, **__: Any) -> None:
@@ -130,6 +135,60 @@ def test_bad_options_end_in_one_line(run: Run, dump: Path, tmp_path: Path):  # n
     refused(run(*command, "--sample", 3), "only with --check")
     refused(run(*command, "--check", "--sample", 3, "--all"), "give one")
     assert open_store(store).certificates.collect().height == before
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--budgets", "4,8,16,32"), "budgets: no use"),
+        (("--manifest", "x.csv", "--instances", "9"), "manifest, instances: no use"),
+        (("--mass-floor", "none", "--nodes", "200000"), "mass-floor, nodes: no use"),
+        (("--dry-run", "--least-keys", "1"), "dry-run, least-keys: no use"),
+    ],
+)
+def test_a_check_refuses_what_it_has_no_use_for(
+    run: Run,  # noqa: F811
+    dump: Path,
+    tmp_path: Path,
+    options: tuple[str, ...],
+    said: str,
+):
+    refused(run("certify", "--check", "--dump", dump, "--store", tmp_path, *options), said)
+
+
+def test_a_second_configuration_is_announced(run: Run, dump: Path, tmp_path: Path):  # noqa: F811
+    command = ("certify", "--dump", dump, "--store", tmp_path, "--budgets", "2")
+    assert "configurations" not in run(*command)[2]
+    text = " ".join(run(*command, "--nodes", 9)[2].split())
+    assert "store now holds 2 configurations of certificates: " in text
+    assert "configurations" not in run(*command, "--nodes", 9)[2]  # nothing is started
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(0.4, "0 s"), (119, "119 s"), (120, "2 min"), (7199, "120 min"), (9e4, "25 h")]
+)
+def test_a_length_of_time_has_a_unit_that_suits_it(seconds: float, said: str):
+    assert lasting(seconds) == said
+
+
+def test_store_check_names_the_manifest_that_lies_beside(run: Run, dump: Path, tmp_path: Path):  # noqa: F811
+    store, manifest = tmp_path / "store", tmp_path / "drawn.csv"
+    command = ("certify", "--dump", dump, "--store", store, "--budgets", "2")
+    run(*command, "--manifest", manifest, "--instances", 20)
+    (tmp_path / "another.csv").write_text("x\n")
+    lost = min(store.glob("certificates/**/*.parquet"))
+    lost.write_bytes(b"")
+    code, out, _ = run("store", "check", "--store", store, "--dump", dump)
+    assert code == 1
+    assert f"--manifest {manifest}" in out.splitlines()[-1]
+    code, out, _ = run("certify", "--check", "--store", store, "--dump", dump)
+    assert code == 1
+    assert out.count("rejected: ") == 1
+    manifest.unlink()
+    assert "MANIFEST-OF-DIGEST-" in run("store", "check", "--store", store, "--dump", dump)[1]
+    assert "nothing tells what is missing" in " ".join(
+        run("certify", "--check", "--store", store, "--dump", dump)[2].split()
+    )
 
 
 def test_store_check_says_what_makes_lost_certificates(run: Run, dump: Path, tmp_path: Path):  # noqa: F811

@@ -42,7 +42,7 @@ def test_the_job_on_a_local_ray_writes_what_the_command_line_writes(dump: Path, 
     manifest = read_manifest(tmp_path / "ray-certify-20-seed-0.csv", [open_dump(dump)])
     limits = stage.Limits(NODES, floors=(0.0, 0.9))
     plan = stage.plan(dump, tmp_path / "serial", limits=limits, manifest=manifest)
-    assert f"{len(plan.units)} shards, 40 instances" in job.stdout
+    assert f"{len(plan.units)} shards, 20 instances x 2 mass floors = 40 intervals" in job.stdout
     list(stage.run(plan))
     key = list(IDENTITY["certificates"])
     ray, serial = (
@@ -52,7 +52,7 @@ def test_the_job_on_a_local_ray_writes_what_the_command_line_writes(dump: Path, 
     assert_frame_equal(ray, serial)
     events = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
     assert {(event["document"], event["layer"]) for event in events} == set(plan.units)
-    assert sum(event["instances"] for event in events) == 40
+    assert sum(event["intervals"] for event in events) == 40
     again = run_job(*options)
     assert again.returncode == 0
     assert again.stdout.startswith(f"nothing to do: all {len(plan.units)} shards exist")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ceiling import dropped_mass, top_mass
-from ceiling.certify.manifest import Instance, Manifest, draw_manifest, read_manifest, spread
+from ceiling.certify.manifest import Instance, Manifest, _shares, draw_manifest, read_manifest, spread
 from ceiling.dump import Dump, open_dump
 from ceiling.problem import InputError
 from tests.toy_dump import HEADS, LAYERS, ROWS, write_toy_dump
@@ -112,6 +112,14 @@ def test_what_is_written_is_read(dump: Dump, other: Dump, drawn: Manifest, tmp_p
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["instances.csv"]
     with pytest.raises(InputError, match=f"no instance of dump .*{other.id}.*only of {dump.id}"):
         read_manifest(tmp_path / "new" / "instances.csv", [dump, other])
+
+
+def test_few_instances_lie_about_the_middle_and_many_as_they_always_did():
+    assert [k for k, n in enumerate(_shares(3, 10), start=1) if n] == [2, 5, 9]
+    assert [k for k, n in enumerate(_shares(1, 10), start=1) if n] == [5]
+    assert list(_shares(12, 10)) == [1, 1, 1, 1, 2, 1, 1, 1, 1, 2]  # as in tests/bench/certify48.csv
+    assert list(_shares(60, 10)) == [6] * 10
+    assert all(sum(_shares(n, 10)) == n for n in range(40))
 
 
 def test_the_digest_is_of_the_instances_whatever_their_order(drawn: Manifest, dump: Dump, tmp_path: Path):

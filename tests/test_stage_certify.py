@@ -127,8 +127,8 @@ def test_an_interval_that_is_none_never_reaches_the_store(
 
 def test_a_second_run_has_nothing_to_do_and_a_hole_is_filled(dump: Path, tmp_path: Path, toy: None):
     done = certify_all(stage.plan(dump, tmp_path, BUDGETS))
-    assert (done[0].unit, done[0].instances) == (stage.Unit(0, 0), HEADS * ROWS * 2)
-    assert done[0].nodes == 7 * (HEADS * ROWS * 2 - done[0].proved)
+    assert (done[0].unit, done[0].intervals, done[0].proved) == (stage.Unit(0, 0), HEADS * ROWS * 2, 0)
+    assert done[0].nodes == 7 * (HEADS * ROWS * 2 - done[0].trivial)
     before = certificates(tmp_path)
     assert stage.plan(dump, tmp_path, BUDGETS).todo == ()
     sorted(tmp_path.glob("certificates/**/*.parquet"))[2].unlink()
@@ -235,10 +235,14 @@ def test_large_proofs_make_small_parts(
         ({"nodes": 0}, "nodes: 0 is not positive"),
         ({"seconds": 0.0}, "seconds: 0.0 is no positive length"),
         ({"seconds": float("inf")}, "seconds: inf"),
-        ({"gap": 0.0}, "gap: 0.0 is outside"),
+        ({"gap": 0.0}, "gap: 0.0 is outside 1e-07"),
+        ({"gap": 9e-8}, "gap: 9e-08 is outside"),
+        ({"gap": 1.0}, "gap: 1.0 is outside"),
         ({"gap": float("nan")}, "gap: nan"),
         ({"floors": ()}, "mass-floor: none given"),
-        ({"floors": (1.5,)}, "mass-floor: 1.5 is outside"),
+        ({"floors": (1.5,)}, "mass-floor: 1.5 is outside 1e-06"),
+        ({"floors": (9e-7,)}, "mass-floor: 9e-07 is outside"),
+        ({"floors": (-0.5,)}, "mass-floor: -0.5 is outside"),
         ({"floors": (float("nan"),)}, "mass-floor: nan"),
         ({"floors": (0.0, 0.0)}, "mass-floor: none is repeated"),
         ({"seed": -1}, "seed: -1"),
@@ -258,6 +262,15 @@ def test_bad_input_is_refused_before_work(dump: Path, manifest: Manifest, tmp_pa
     with pytest.raises(InputError, match="is a dump"):
         stage.plan(dump, dump)
     assert not (tmp_path / "store").exists()
+
+
+def test_what_no_proof_can_name_is_refused(dump: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(stage, "MOST_KEPT", 8)
+    with pytest.raises(InputError, match="budgets: 9; at most 8 keys are certified"):
+        stage.plan(dump, tmp_path / "store", (2, 9))
+    monkeypatch.setattr(stage, "MAX_DIMENSION", 7)
+    with pytest.raises(InputError, match="values of dimension 8; at most 7 is certified"):
+        stage.plan(dump, tmp_path / "store", (2,))
 
 
 def test_a_bad_row_is_named_and_finished_shards_stay(tmp_path: Path, toy: None):

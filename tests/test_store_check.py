@@ -80,7 +80,8 @@ def test_a_sound_store_has_no_problems(store: Path, wanted: Wanted):
         health = check_store(store, None, dumps)
         assert health.problems == []
     assert health.files == DOCUMENTS * (LAYERS + 2)
-    assert health.instances == DOCUMENTS * LAYERS * INSTANCES
+    assert health.rows["instances"] == DOCUMENTS * LAYERS * INSTANCES
+    assert set(health.rows) == {"instances", "documents", "rows"}
     assert health.unsealed == 0
 
 

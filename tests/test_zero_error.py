@@ -176,6 +176,15 @@ def test_the_guard_is_said():
         assert (answer.status, answer.stopped_by) == ("unknown", "seconds")
 
 
+def test_the_guard_stops_cp_sat_under_way():
+    """In CPU time, which its own limit is not in."""
+    points = np.random.default_rng(1).integers(0, 2**55, 60)
+    points[0] += int(points.sum()) % 2
+    answer = ceiling.zero_error(points, None, 30, "cp-sat", seconds=0.3)
+    assert (answer.status, answer.stopped_by) == ("unknown", "seconds")
+    assert 0.3 <= answer.seconds < 5
+
+
 def test_the_same_question_has_the_same_answer():
     points = np.random.default_rng(2).integers(0, 2**18, 60)
     points[0] += int(points.sum()) % 2

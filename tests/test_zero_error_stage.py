@@ -154,6 +154,11 @@ def test_bad_options_are_refused_before_work(dump: Path, tmp_path: Path, options
     assert not (tmp_path / "store").exists()
 
 
+def test_a_budget_beyond_every_row_is_refused(dump: Path, tmp_path: Path):
+    with pytest.raises(InputError, match="budgets: 49 keys are more than the 48"):
+        stage.plan(dump, tmp_path / "store", (2, 49))
+
+
 def test_a_bad_row_is_named_and_finished_shards_stay(tmp_path: Path):
     dump = write_toy_dump(tmp_path / "dump", spoil="nan")
     with pytest.raises(InputError, match=r"document 0, layer 1, head 1, row 2: .*not finite"):
@@ -188,6 +193,10 @@ def test_the_command_line(dump: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert main(["query", "SELECT count(*) AS n FROM zero_errors", "--store", str(tmp_path / "s")]) == 0
     assert "8" in capsys.readouterr().out
     assert main(["store", "check", "--store", str(tmp_path / "s")]) == 0
+    assert capsys.readouterr().out == "clean: 8 parquet files; 8 zero_errors, 2 documents, 6 rows\n"
+    assert main([*command, "--rows", "1"]) == 0
+    announced = " ".join(capsys.readouterr().err.split())
+    assert "store now holds 2 configurations of zero_errors: " in announced
 
 
 @pytest.mark.parametrize("options", [[], ["--rows", "2", "--seed", "3"], ["--work", "1.5", "--seconds", "7"]])

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import inf
-from time import perf_counter
+from time import process_time
 from types import ModuleType
 from typing import Any
 
@@ -26,7 +26,7 @@ CHEAP = 0.3
 """Seconds up to which a table is asked first."""
 
 SECONDS, WORK = 60.0, 10.0
-"""The guard, seconds, and the limit that decides, in CP-SAT's deterministic seconds (about as long)."""
+"""The guard, CPU seconds, and the limit that decides, in CP-SAT's deterministic seconds (about as long)."""
 
 CHECK_WORK, LOOK_WORK = 0.05, 0.3
 """Deterministic seconds of CP-SAT: to contradict what a table has answered, and before a costly one."""
@@ -51,6 +51,7 @@ class ZeroAnswer:
         ``restriction``; ``divisibility`` where no sum can be right in some component; ``trivial`` for at
         most s keys; ``auto`` where no engine took the numbers.
     seconds : float
+        Of CPU time.
     stopped_by : str
         ``none``; ``nodes``, the limit on work, which a rerun meets at the same point; ``seconds``, the
         guard; ``memory``, where no engine takes the numbers.
@@ -86,7 +87,7 @@ def zero_error(
         asks that engine alone. ``auto`` asks the faster table where it is cheap, and lets CP-SAT have a
         short look at its answer; else CP-SAT for a while, the table or a try for a yes, and CP-SAT again.
     seconds : float
-        A guard; which answer comes within it depends on the machine.
+        A guard, in CPU time of this process; which answer comes within it depends on the machine.
     work : float
         The limit that decides: deterministic time of CP-SAT.
 
@@ -106,7 +107,7 @@ def zero_error(
     -----
     NP-complete already for whole points on a line and equal masses (arXiv 2608.25230, section 3).
     """
-    start = perf_counter()
+    start = process_time()
     if engine not in ("auto", *ENGINES):
         raise InputError(f"engine: {engine!r} is none of auto, {', '.join(ENGINES)}")
     check_limits(seconds, work)
@@ -129,11 +130,11 @@ def decide(
     work: float = WORK,
 ) -> ZeroAnswer:
     """`zero_error` for keys that were read and options that were checked."""
-    start = perf_counter() if start is None else start
+    start = process_time() if start is None else start
 
     def ended(status: Status, kept: Iterable[int] | None, by: str, stopped_by: str = "none") -> ZeroAnswer:
         positions = None if kept is None else np.array(list(kept), dtype=np.int64)
-        return ZeroAnswer(status, positions, by, perf_counter() - start, stopped_by)
+        return ZeroAnswer(status, positions, by, process_time() - start, stopped_by)
 
     if len(keys) <= s:
         return ended(Status.YES, keys.positions, "trivial")

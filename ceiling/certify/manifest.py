@@ -5,6 +5,7 @@ import hashlib
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -204,6 +205,20 @@ def read_manifest(path: str | Path, dumps: Sequence[Dump]) -> Manifest:
     return Manifest(tuple(sorted(instances)))
 
 
+def find_manifest(store: str | Path, digest: str) -> Path | None:
+    """The file beside a store that holds the instances of a digest, if there is one."""
+    header = ",".join(Instance._fields)
+    for path in sorted(Path(store).absolute().parent.glob("*.csv")):
+        try:
+            with path.open(encoding="utf-8") as file:
+                found = file.readline(len(header) + 1).rstrip() == header  # other files may be large
+            if found and read_manifest(path, ()).digest == digest:
+                return path
+        except (OSError, ValueError):  # also InputError: not a manifest, or a spoilt one
+            continue
+    return None
+
+
 def _parsed(fields: Sequence[str]) -> Instance:
     """One line; whole numbers are >= 0 and everything is in its own range."""
     if len(fields) != len(Instance._fields):
@@ -288,5 +303,11 @@ def _measured(
 
 
 def _shares(total: int, parts: int) -> Iterator[int]:
-    """`total` in `parts` whole numbers, as equal as can be, the larger ones spread out."""
-    return ((k + 1) * total // parts - k * total // parts for k in range(parts))
+    """`total` in `parts` whole numbers, as equal as can be, the larger ones spread out.
+
+    Fewer than `parts` lie about the middle, three of ten at the second, fifth and ninth; more end with a
+    larger one, as the manifests that were drawn so have it.
+    """
+    half = parts if total < parts else 0
+    ends = [(2 * k * total + half) // (2 * parts) for k in range(parts + 1)]
+    return (last - first for first, last in pairwise(ends))

@@ -1,6 +1,6 @@
 """``ceiling certify``: proved intervals for the best of all kept sets, and the replay of their proofs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from time import process_time
 from typing import TYPE_CHECKING, Annotated
@@ -20,10 +20,15 @@ from ceiling.problem import InputError
 
 if TYPE_CHECKING:
     from ceiling.certify.manifest import Manifest
-    from ceiling.stages.certify import Plan
+    from ceiling.stages.certify import Done, Plan
+
+
+CHECKING = ("dump", "store", "seed", "verify", "check", "sample", "all_", "config")
+"""Options that mean something with ``--check``."""
 
 
 def certify(
+    context: typer.Context,
     dump: DumpOption,
     store: StoreOption = Path("store"),
     budgets: Annotated[
@@ -52,7 +57,8 @@ def certify(
     verify: VerifyOption = False,
     dry_run: DryRunOption = False,
     check: Annotated[
-        bool, typer.Option("--check", help="Replay stored proofs instead, in exact arithmetic.")
+        bool,
+        typer.Option("--check", help="Check what is stored instead, and replay proofs in exact arithmetic."),
     ] = False,
     sample: Annotated[int | None, typer.Option(help="With --check: so many [default: 40].")] = None,
     all_: Annotated[bool, typer.Option("--all", help="With --check: every proof.")] = False,
@@ -70,11 +76,15 @@ def certify(
     `--mass-floor none,0.9,0.5` asks three times, of all sets and of those that keep at least 0.9 and 0.5
     of the mass of the top-mass set.
 
-    With `--check`, proofs in the store are replayed by a program that shares nothing with the search, a
-    sample of them unless `--all`. Exit code 1 where one is rejected.
+    With `--check`, all certificates in the store are compared with the dump, and proofs are replayed by a
+    program that shares nothing with the search, a sample of them unless `--all`. Exit code 1 where
+    anything is wrong or missing.
     """
     if check:
-        replay(dump, store, sample, all_, seed, config)
+        sources = {name: context.get_parameter_source(name) for name in context.params}
+        given = [name for name, source in sources.items() if source and source.name != "DEFAULT"]
+        refuse([name for name in given if name not in CHECKING])
+        replay(dump, store, sample, all_, seed, config, verify)
         return
     if sample is not None or all_ or config is not None:
         raise InputError("sample, all, config: only with --check")
@@ -90,6 +100,13 @@ def certify(
         describe(plan)
     else:
         run(plan)
+
+
+def refuse(names: Sequence[str]) -> None:
+    """`InputError` where options were given that ``--check`` has no use for."""
+    if names:
+        options = ", ".join(name.replace("_", "-") for name in names)
+        raise InputError(f"{options}: no use with --check, which takes what is stored; leave out")
 
 
 def floors(text: str) -> tuple[float, ...]:
@@ -162,18 +179,54 @@ def run(plan: "Plan") -> None:
         return
     if kept:
         typer.echo(f"{kept} of {len(plan.units)} shards exist and are kept", err=True)
+    announce(plan.store, "certificates", plan.id, plan.config)
     units = stage.run(plan)
     if (seconds := stage.warm_up()) > 1:
         typer.echo(f"compiled the kernels in {seconds:.0f} s; later runs load them", err=True)
-    start, instances, proved, nodes = process_time(), 0, 0, 0
+    start, all_done = process_time(), list["Done"]()
     with progress("certify", len(plan.todo)) as advance:
         for done in units:
-            instances, proved, nodes = instances + done.instances, proved + done.proved, nodes + done.nodes
+            all_done.append(done)
             advance()
     typer.echo(
-        f"{len(plan.todo)} shards, {instances:,} instances, {proved:,} proved optimal, {nodes:,} nodes "
+        f"{len(plan.todo)} shards, {counted(all_done, len(plan.limits.floors))} "
         f"in {process_time() - start:.1f} CPU s -> {plan.store} (configuration {plan.config})"
     )
+
+
+def announce(store: Path, table: str, dump: str, config: str) -> None:
+    """Say so where a run adds a configuration: queries then ask which one is meant."""
+    from ceiling.store.reader import configurations
+
+    before = configurations(store, table, dump)
+    if len(both := sorted({*before, config})) > 1:
+        typer.echo(
+            f"store now holds {len(both)} configurations of {table}: {', '.join(both)}; "
+            "name one with --config to query",
+            err=True,
+        )
+
+
+def counted(all_done: "Iterable[Done]", floors: int) -> str:
+    """What became of the intervals of all units, as words."""
+    numbers = [(done.intervals, done.proved, done.trivial, done.nodes) for done in all_done]
+    intervals, proved, trivial, nodes = map(sum, zip((0, 0, 0, 0), *numbers, strict=True))
+    of_small = f", {trivial:,} trivial" if trivial else ""
+    return f"{product(intervals, floors)}, {proved:,} proved optimal{of_small}, {nodes:,} nodes"
+
+
+def product(intervals: int, floors: int) -> str:
+    """How many intervals, and why, as words: an instance is a row at a budget."""
+    plural = "s" if floors > 1 else ""
+    return f"{intervals // floors:,} instances x {floors} mass floor{plural} = {intervals:,} intervals"
+
+
+def lasting(seconds: float) -> str:
+    """A length of time in a unit that suits it."""
+    for unit, length in (("s", 1), ("min", 60)):
+        if seconds < 120 * length:
+            return f"{seconds / length:,.0f} {unit}"
+    return f"{seconds / 3600:,.0f} h"
 
 
 def describe(plan: "Plan") -> None:
@@ -181,35 +234,42 @@ def describe(plan: "Plan") -> None:
     floors = ", ".join(f"{floor:g}" if floor else "none" for floor in plan.limits.floors)
     typer.echo(f"budgets  {', '.join(map(str, plan.budgets))}; mass floors: {floors}")
     typer.echo(f"units    {len(plan.todo)} of {len(plan.units)} shards to do (document x layer)")
-    typer.echo(f"work     {plan.instances:,} intervals to prove (row x budget x floor)")
+    typer.echo(f"work     {product(plan.intervals, len(plan.limits.floors))} to prove")
     typer.echo(f"bytes    about {plan.bytes / 1e6:,.1f} MB")
     guard = f"{plan.limits.seconds:g} s an interval"
-    typer.echo(f"time     at most {plan.seconds / 60:,.0f} min on one core ({guard}); most end far earlier")
+    typer.echo(f"time     at most {lasting(plan.seconds)} on one core ({guard}); most end far earlier")
 
 
 def replay(
-    dump: Path, store: Path, sample: int | None, everything: bool, seed: int, config: str | None
+    dump: Path,
+    store: Path,
+    sample: int | None,
+    everything: bool,
+    seed: int,
+    config: str | None,
+    verify: bool,
 ) -> None:
-    """Replay stored proofs; names those that are rejected, and then ends with exit code 1."""
+    """Check what is stored; names what is rejected or missing, and then ends with exit code 1."""
     from ceiling.stages import replay as stage
 
     if sample is not None and everything:
         raise InputError(f"sample: {sample}, and all: give one")
     wanted = None if everything else stage.SAMPLE if sample is None else sample
-    chosen = stage.choose(dump, store, sample=wanted, seed=seed, config=config)
+    chosen = stage.choose(dump, store, sample=wanted, seed=seed, config=config, verify=verify)
     start, rejected = process_time(), 0
-    with progress("check", len(chosen.wanted)) as advance:
+    if chosen.unlisted:
+        digest = chosen.record["manifest"]
+        typer.echo(f"no file beside {store} is manifest {digest}: nothing tells what is missing", err=True)
+    with progress("check", len(chosen.wrong) + chosen.certificates) as advance:
         for done in stage.replay(chosen):
             if done.wrong is not None:
                 rejected += 1
                 typer.echo(f"rejected: {done.where}: {done.wrong}")
             advance()
-    seconds, accepted = process_time() - start, len(chosen.wanted) - rejected
     typer.echo(
-        f"{accepted:,} of {len(chosen.wanted):,} proofs accepted in {seconds:.1f} CPU s "
-        f"({chosen.proved:,} in the store)"
+        f"{chosen.certificates:,} certificates checked, {len(chosen.proofs):,} of {chosen.proved:,} proofs "
+        f"replayed in {process_time() - start:.1f} CPU s: "
+        f"{f'{rejected:,} rejected' if rejected else 'all accepted'}"
     )
-    if chosen.unproved:
-        typer.echo(f"{chosen.unproved:,} bounds above 0 carry no proof: it was too large to store")
     if rejected:
         raise typer.Exit(1)

@@ -130,12 +130,17 @@ def _wanted(dump: "Dump") -> "Wanted":
 
 def _summary(health: "Health") -> str:
     """What was looked at, in a line."""
+    from ceiling.store import COLUMNS
+
     count = len(health.problems)
     found = f"{count} problem{'s' * (count > 1)}" if count else "clean"
     if count and health.compacted:
         found += " in a compacted store: mend the store it was made from, and compact again"
+    rows = (
+        ", ".join(f"{health.rows[table]:,} {table}" for table in COLUMNS if health.rows[table]) or "no rows"
+    )
     old = f", {health.unsealed} of them without a digest: only decoded" if health.unsealed else ""
-    return f"{found}: {health.files} parquet files{old}; {health.instances:,} instances"
+    return f"{found}: {health.files} parquet files{old}; {rows}"
 
 
 def _commands(health: "Health", store: Path, dumps: dict[str, Path]) -> dict[Whose, str]:
@@ -152,7 +157,7 @@ def _commands(health: "Health", store: Path, dumps: dict[str, Path]) -> dict[Who
             remove = f"{shlex.join(['rm', '-f', '--', *gone])} && " if gone else ""
             folder = str(dumps.get(dump or "", f"FOLDER-OF-DUMP-{dump}"))
             try:
-                verb, *options = _command(health, config)
+                verb, *options = _command(health, config, store)
                 command = ["ceiling", verb, "--dump", folder, "--store", str(store), *options]
                 lines[dump, config] = remove + shlex.join(command)
             except LookupError as error:
@@ -161,7 +166,7 @@ def _commands(health: "Health", store: Path, dumps: dict[str, Path]) -> dict[Who
     return lines
 
 
-def _command(health: "Health", config: str | None) -> list[str]:
+def _command(health: "Health", config: str | None, store: Path) -> list[str]:
     """The verb and options that give a configuration; LookupError says why there are none."""
     from ceiling.objective import default_extra
     from ceiling.stages.enumerate import configuration
@@ -173,7 +178,7 @@ def _command(health: "Health", config: str | None) -> list[str]:
     if record is None:
         raise LookupError("its record is lost, so nothing says which options made it")
     if "mass_floors" in record:
-        return ["certify", *_certify_options(record)]
+        return ["certify", *_certify_options(record, store)]
     if "bits" in record:
         return ["zero-error", *_zero_error_options(record, config)]
     if "extras" not in record:
@@ -192,14 +197,17 @@ def _command(health: "Health", config: str | None) -> list[str]:
     raise LookupError("no one --extra or --cap gives its pools; `ceiling sweep` gives some such")
 
 
-def _certify_options(record: dict[str, Any]) -> list[str]:
-    """Options of ``ceiling certify`` that give a configuration."""
+def _certify_options(record: dict[str, Any], store: Path) -> list[str]:
+    """Options of ``ceiling certify`` that give a configuration, its manifest looked for beside the store."""
+    from ceiling.certify.manifest import find_manifest
+
     options = {name: str(record[name]) for name in ("nodes", "seconds", "gap", "seed")}
     options["mass-floor"] = ",".join(str(floor) if floor else "none" for floor in record["mass_floors"])
     if record["manifest"] is None:
         options["budgets"] = ",".join(map(str, record["budgets"]))
     else:
-        options["manifest"] = f"MANIFEST-OF-DIGEST-{record['manifest']}"
+        found = find_manifest(store, record["manifest"])
+        options["manifest"] = str(found or f"MANIFEST-OF-DIGEST-{record['manifest']}")
     return [word for name, value in options.items() for word in (f"--{name}", value)]
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ceiling.cli.certify import announce, lasting
 from ceiling.cli.options import (
     BudgetsOption,
     DryRunOption,
@@ -66,6 +67,8 @@ def zero_error(
     if dry_run:
         describe(plan)
         return
+    if plan.todo:
+        announce(plan.store, stage.TABLE, plan.id, plan.config)
     kept = len(plan.units) - len(plan.todo)
     units = stage.run(plan)
     if not plan.todo:
@@ -94,4 +97,4 @@ def describe(plan: "Plan") -> None:
     typer.echo(f"units    {len(plan.todo)} of {len(plan.units)} shards to do (document x layer)")
     typer.echo(f"work     {plan.rows} rows each, {plan.instances:,} instances")
     typer.echo(f"bytes    about {plan.bytes / 1e6:,.1f} MB")
-    typer.echo(f"time     about {plan.seconds:,.1f} s on one core")
+    typer.echo(f"time     about {lasting(plan.seconds)} on one core")

@@ -12,10 +12,13 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ceiling.certify import ENGINE, NODES, Certificate, certify
+from ceiling.certify.certificate import LEAST_GAP
+from ceiling.certify.improve import LEAST_FLOOR
 from ceiling.certify.manifest import Manifest, read_manifest
+from ceiling.certify.proof import MAX_DIMENSION, MOST_KEPT
 from ceiling.dump import MANIFEST, Dump, open_dump, tokens_sha256
 from ceiling.objective import centre, forced_error_at, largest
-from ceiling.problem import InputError, Row, check_budgets
+from ceiling.problem import InputError, Row, Status, check_budgets
 from ceiling.search import DEGENERATE
 from ceiling.stages.small_tables import check_same, write_small_tables
 from ceiling.store import SCHEMA_VERSION, Shards, config_id, is_whole
@@ -23,7 +26,7 @@ from ceiling.store import SCHEMA_VERSION, Shards, config_id, is_whole
 BUDGETS = (4, 8, 16, 32)
 """Keys kept: the budgets of the paper's certification."""
 
-BYTES_PER_INSTANCE = 20_000
+BYTES_PER_INTERVAL = 20_000
 """On disk, for the estimate of ``--dry-run`` only; proofs dominate, and differ a hundredfold."""
 
 
@@ -35,14 +38,16 @@ class Unit(NamedTuple):
 
 
 class Done(NamedTuple):
-    """A unit that was committed: instances and how many are proved, the nodes and seconds they took.
+    """A unit that was committed: its intervals (instances times floors), and how many of them are proved
+    optimal or trivial; the nodes and seconds they took.
 
     `kept` where its shard was there already, from another run that is at it too: nothing was solved.
     """
 
     unit: Unit
-    instances: int
+    intervals: int
     proved: int
+    trivial: int
     nodes: int
     seconds: float
     kept: bool = False
@@ -91,15 +96,18 @@ class Limits:
             raise InputError(f"nodes: {self.nodes} is not positive; at least 1 is needed")
         if not 0 < self.seconds < math.inf:
             raise InputError(f"seconds: {self.seconds} is no positive length of time")
-        if not 0 < self.gap < 1:
-            raise InputError(f"gap: {self.gap} is outside 0 .. 1; it is relative, e.g. 1e-6")
+        if not LEAST_GAP <= self.gap < 1:
+            raise InputError(f"gap: {self.gap} is outside {LEAST_GAP:g} .. 1 (1 excluded), e.g. 1e-6")
         if self.seed < 0:
             raise InputError(f"seed: {self.seed} is negative")
         if not self.floors:
             raise InputError("mass-floor: none given; name at least one, e.g. none,0.9,0.5")
         for floor in self.floors:
-            if not 0 <= floor <= 1:
-                raise InputError(f"mass-floor: {floor} is outside 0 .. 1, shares of the top-mass set's mass")
+            if floor != 0 and not LEAST_FLOOR <= floor <= 1:
+                raise InputError(
+                    f"mass-floor: {floor} is outside {LEAST_FLOOR:g} .. 1, shares of the top-mass set's "
+                    "mass; 0 or none for no floor"
+                )
             if self.floors.count(floor) > 1:
                 raise InputError(f"mass-floor: {floor or 'none'} is repeated; name each floor once")
         object.__setattr__(self, "seconds", float(self.seconds))  # 10 and 10.0 are one configuration
@@ -144,23 +152,26 @@ class Plan:
 
     @property
     def instances(self) -> int:
-        """Solves left: rows times budgets times floors."""
+        """Left: rows at a budget."""
         if self.manifest is None:
-            rows = len(self.todo) * self.rows * len(self.budgets)
-        else:
-            todo = set(self.todo)
-            rows = sum(Unit(each.document, each.layer) in todo for each in self.manifest.of(self.id))
-        return rows * len(self.limits.floors)
+            return len(self.todo) * self.rows * len(self.budgets)
+        todo = set(self.todo)
+        return sum(Unit(each.document, each.layer) in todo for each in self.manifest.of(self.id))
+
+    @property
+    def intervals(self) -> int:
+        """Solves left: instances times floors."""
+        return self.instances * len(self.limits.floors)
 
     @property
     def bytes(self) -> int:
         """Disk space of what is left, about."""
-        return self.instances * BYTES_PER_INSTANCE
+        return self.intervals * BYTES_PER_INTERVAL
 
     @property
     def seconds(self) -> float:
         """Time of one core for what is left, at most."""
-        return self.instances * self.limits.seconds
+        return self.intervals * self.limits.seconds
 
 
 def plan(
@@ -204,6 +215,12 @@ def plan(
     if manifest is None and max(checked) > visible:
         raise InputError(
             f"budgets: {max(checked)} keys are more than the {visible} that any row of {dump} sees"
+        )
+    if (most := max(checked if manifest is None else manifest.budgets)) > MOST_KEPT:
+        raise InputError(f"budgets: {most}; at most {MOST_KEPT} keys are certified")
+    if opened.head_dim > MAX_DIMENSION:
+        raise InputError(
+            f"dump: {dump} has values of dimension {opened.head_dim}; at most {MAX_DIMENSION} is certified"
         )
     if manifest is None:
         units = tuple(Unit(d, layer) for d in range(opened.n_documents) for layer in opened.layers)
@@ -278,14 +295,15 @@ def run_units(plan: Plan, units: Iterable[Unit]) -> Iterator[Done]:
     for unit in units:
         start, path = perf_counter(), shards.path("certificates", *unit, plan.config)
         if is_whole(path):
-            yield Done(unit, 0, 0, 0, 0.0, kept=True)
+            yield Done(unit, 0, 0, 0, 0, 0.0, kept=True)
             continue
         with threadpool_limits(1):
             columns = certify_unit(opened, unit, _cases(plan, opened, unit), plan)
         check_same(open_dump(plan.dump), plan.id)  # files are opened by name, unit by unit
         shards.write("certificates", path, columns)
-        proved = len(columns["status"]) - columns["status"].count("gap")
-        yield Done(unit, len(columns["s"]), proved, sum(columns["nodes"]), perf_counter() - start)
+        proved, trivial = (columns["status"].count(end) for end in (Status.OPTIMAL, Status.TRIVIAL))
+        seconds = perf_counter() - start
+        yield Done(unit, len(columns["s"]), proved, trivial, sum(columns["nodes"]), seconds)
 
 
 def certify_unit(dump: Dump, unit: Unit, cases: Iterable[Case], plan: Plan) -> dict[str, list[Any]]:

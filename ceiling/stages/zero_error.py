@@ -167,6 +167,10 @@ def plan(
     opened = open_dump(dump, verify)
     if Path(store).exists() and (not Path(store).is_dir() or (Path(store) / MANIFEST).exists()):
         raise InputError(f"store: {store} is a {'dump' if Path(store).is_dir() else 'file'}; name a folder")
+    longest = max(opened.manifest["tokens"]["lengths"])
+    visible = max(min(window or longest, longest) for window in opened.windows)
+    if (most := max(question.budgets)) > visible:
+        raise InputError(f"budgets: {most} keys are more than the {visible} that any row of {dump} sees")
     every = opened.heads * len(opened.document(0).query_positions)
     if rows is not None and not 1 <= rows <= every:
         raise InputError(f"rows: {rows} is outside 1..{every}, the rows of a document and layer")

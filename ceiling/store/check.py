@@ -74,15 +74,17 @@ class Health:
         What every configuration of every dump stands for, where its record is sound.
     compacted : bool
         Whether the store is a compacted one, which nothing is enumerated into.
-    files, instances, unsealed : int
-        Parquet files, rows of table ``instances``, and files of an older version without a digest.
+    rows : Counter of str to int
+        Rows of every table.
+    files, unsealed : int
+        Parquet files, and those of an older version without a digest.
     """
 
     problems: list[Problem] = field(default_factory=list)
     records: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     compacted: bool = False
+    rows: Counter[str] = field(default_factory=Counter)
     files: int = 0
-    instances: int = 0
     unsealed: int = 0
 
 
@@ -188,8 +190,7 @@ class _Scan:
         if found.repeated:
             self.report(Kind.DUPLICATE, where, f"{found.repeated} rows stand in it twice", place)
         self.units[folder].update(found.units)
-        if place.table == "instances":
-            self.health.instances += found.units.total()
+        self.health.rows[place.table] += found.units.total()
         for unit in found.units:
             owner = self.owners.setdefault((folder, unit), where)
             if owner != where:
@@ -199,6 +200,8 @@ class _Scan:
         """A configuration's record, which must hash to the id it stands under."""
         try:
             record = json.loads(path.read_text(encoding="utf-8"))
+            if not isinstance(record, dict) or not record:
+                raise ValueError("it says nothing")
             found = config_id(record)
             if place.table == "instances":
                 _ = {int(s): int(extra) for s, extra in record["extras"].items()}

@@ -10,6 +10,9 @@ from ceiling.problem import InputError
 from ceiling.store.schema import CONFIGURED, TABLES
 from ceiling.store.shards import is_whole
 
+COMMANDS = {"instances": "enumerate", "certificates": "certify", "zero_errors": "zero-error"}
+"""What fills each table of results."""
+
 
 def open_store(path: str | Path, config: str | None = None) -> "Store":
     """Open a store for reading.
@@ -54,6 +57,12 @@ def scan(table: str, shards: Sequence[Path] | str) -> pl.LazyFrame:
         missing_columns="insert",
         extra_columns="ignore",
     )
+
+
+def configurations(store: str | Path, table: str, dump: str = "*") -> list[str]:
+    """The ids of the configurations that `table` holds results of, of one dump or all."""
+    shards = (Path(store) / table).glob(f"dump={dump}/config=*/*.parquet")
+    return sorted({shard.parent.name.removeprefix("config=") for shard in shards})
 
 
 class Store:
@@ -106,7 +115,8 @@ class Store:
             self._check_unambiguous(name)
         shards = sorted((self.path / name).glob(f"dump=*/{config}/*.parquet"))
         if broken := next((shard for shard in shards if not is_whole(shard)), None):
-            raise InputError(f"store: {broken} is cut short; enumerate again to write it anew")
+            command = COMMANDS.get(name, "enumerate")
+            raise InputError(f"store: {broken} is cut short; `ceiling {command}` again writes it anew")
         return scan(name, shards)
 
     def check(self) -> None:
@@ -122,13 +132,11 @@ class Store:
 
     def configurations(self, table: str) -> list[str]:
         """The ids of the configurations that `table` holds results of."""
-        shards = (self.path / table).glob("dump=*/config=*/*.parquet")
-        return sorted({shard.parent.name.removeprefix("config=") for shard in shards})
+        return configurations(self.path, table)
 
     def _check_unambiguous(self, table: str) -> None:
         for folder in sorted((self.path / table).glob("dump=*")):
-            shards = folder.glob("config=*/*.parquet")
-            configs = sorted({shard.parent.name.removeprefix("config=") for shard in shards})
+            configs = configurations(self.path, table, folder.name.removeprefix("dump="))
             if len(configs) > 1:
                 described = ", ".join(f"{config}{_budgets(folder, config)}" for config in configs)
                 raise InputError(

@@ -154,7 +154,7 @@ ZERO_ERRORS: dict[str, Column] = {
     # provenance; two runs of one unit agree in every column but host and seconds
     "engine": Column(_TEXT, "", "which engine proved it, or was stopped last"),
     "host": Column(_TEXT, "", "name of the computing machine"),
-    "seconds": Column(_REAL, "s", "decision of this instance"),
+    "seconds": Column(_REAL, "s", "CPU time of the decision of this instance"),
 }
 
 DOCUMENTS: dict[str, Column] = {

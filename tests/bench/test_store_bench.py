@@ -134,13 +134,14 @@ def test_a_large_store(store: Path):
     out = store.with_name("compacted")
     check = timed(check_store, store)
     health, memory = check_store(store), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    assert (health.problems, health.instances) == ([], SHARDS * HEADS * POSITIONS * len(EXTRAS))
+    assert (health.problems, health.rows["instances"]) == ([], SHARDS * HEADS * POSITIONS * len(EXTRAS))
     before = {name: timed(ask, store, sql, times=3) for name, sql in questions().items()}
     compact = timed(compact_store, store, out)
     done = json.loads((out / "compacted.json").read_text())
     checked = timed(check_store, out)
     after = {name: timed(ask, out, sql, times=3) for name, sql in questions().items()}
-    print(f"\n{health.instances:,} instances; {done['shards']} files, {done['bytes_before'] / 1e9:.2f} GB ->")
+    count = health.rows["instances"]
+    print(f"\n{count:,} instances; {done['shards']} files, {done['bytes_before'] / 1e9:.2f} GB ->")
     print(f"{done['parts']} files, {done['bytes'] / 1e9:.2f} GB; after check: {memory:,.0f} MB at most\n")
     print("| seconds | shards | compacted |\n|---|---|---|")
     print(f"| `store check` | {check:.1f} | {checked:.1f} |\n| `store compact` | {compact:.1f} | |")

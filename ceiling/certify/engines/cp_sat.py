@@ -1,8 +1,12 @@
 """CP-SAT of OR-tools, the engine of record: one worker, a fixed seed, a deterministic limit."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from math import log2
-from time import perf_counter
+from threading import Event, Thread
+from time import process_time
+from typing import Any
 
 from ceiling.certify.balance import Balance
 from ceiling.certify.engines.verdict import NO, OUT_OF_TIME, Verdict
@@ -12,6 +16,9 @@ NAME = "cp-sat"
 
 LARGEST_SUM = 2**62
 """Sum of a constraint's coefficients, each times its variable's bound, that surely fits CP-SAT's 64 bits."""
+
+LOOK = 0.05
+"""Seconds of the wall clock between two looks at the CPU time that is used: how late the guard may be."""
 
 
 def refusal(problem: Balance) -> str | None:
@@ -28,7 +35,7 @@ def solve(problem: Balance, deadline: float, work: float) -> Verdict:
     ----------
     problem : Balance
     deadline : float
-        `perf_counter` at which to give up: a guard.
+        `process_time` at which to give up: a guard.
     work : float
         Deterministic time, CP-SAT's own count of what it does, about a second each: the limit.
     """
@@ -44,17 +51,36 @@ def solve(problem: Balance, deadline: float, work: float) -> Verdict:
     solver.parameters.random_seed = 0
     solver.parameters.max_deterministic_time = work
     solver.parameters.catch_sigint_signal = False  # else Ctrl-C ends as an answer, not as an interrupt
-    if (left := deadline - perf_counter()) <= 0:
+    if process_time() >= deadline:
         return OUT_OF_TIME
-    solver.parameters.max_time_in_seconds = left
-    ended = solver.solve(model)
+    with _guarded(solver, deadline):
+        ended = solver.solve(model)
     if ended in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return Verdict(Status.YES, tuple(solver.value(x) for x in numbers))
     if ended == cp_model.INFEASIBLE:
         return NO
     if ended == cp_model.MODEL_INVALID:
         raise ArithmeticError(f"cp-sat refuses its model: {model.validate()}")
-    return OUT_OF_TIME if perf_counter() >= deadline else Verdict(Status.UNKNOWN, None, "nodes")
+    return OUT_OF_TIME if process_time() >= deadline else Verdict(Status.UNKNOWN, None, "nodes")
+
+
+@contextmanager
+def _guarded(solver: Any, deadline: float) -> Iterator[None]:
+    """Stop `solver` at a CPU time: its own limit is of the wall clock, which a busy machine shortens."""
+    done = Event()
+
+    def watch() -> None:
+        while not done.wait(LOOK):
+            if process_time() >= deadline:
+                solver.stop_search()
+
+    watcher = Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
 
 
 def engine_version() -> str:

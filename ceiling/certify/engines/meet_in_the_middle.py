@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import accumulate
 from math import prod
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 
@@ -46,7 +46,7 @@ def solve(problem: Balance, deadline: float, work: float) -> Verdict:
     ----------
     problem : Balance
     deadline : float
-        `perf_counter` at which to give up.
+        `process_time` at which to give up.
     work : float
         Unused: the size of the tables is known before.
     """
@@ -74,7 +74,7 @@ def solve(problem: Balance, deadline: float, work: float) -> Verdict:
                     chosen = tuple(both[g] for g in range(len(problem.vectors)))
                     if problem.is_met(chosen):
                         return Verdict(Status.YES, chosen)
-                    if perf_counter() > deadline:
+                    if process_time() > deadline:
                         return OUT_OF_TIME
     return NO
 
@@ -121,7 +121,7 @@ def _stages(problem: Balance, half: list[int], hashes: list[int], deadline: floa
     empty = np.empty(0, dtype=np.uint64)
     stages: list[Stage] = [[np.zeros(1, dtype=np.uint64)]]
     for g in half:
-        if perf_counter() > deadline:
+        if process_time() > deadline:
             return None
         last, count = stages[-1], problem.counts[g]
         stage = []

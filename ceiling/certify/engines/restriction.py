@@ -44,7 +44,7 @@ def solve(problem: Balance, deadline: float, work: float) -> Verdict:
     ----------
     problem : Balance
     deadline : float
-        `perf_counter` at which to give up.
+        `process_time` at which to give up.
     work : float
         About a second each.
     """
