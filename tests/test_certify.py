@@ -1,5 +1,6 @@
 """Certificates against brute force: an interval that holds the minimum, closed where it can be, proved."""
 
+import importlib
 from itertools import combinations
 from math import comb
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 
 import ceiling
-from ceiling.certify.certificate import stream_of
+from ceiling.certify.certificate import WAYS, stream_of
 from ceiling.certify.check import check_proof
 from ceiling.certify.proof import decode, encode, skeleton
 from ceiling.certify.refutation import Refutation
@@ -89,6 +90,14 @@ def test_parts_of_captured_rows_against_brute_force(file):
         some = np.sort(rng.choice(np.flatnonzero(masses), n, replace=False))
         part = (masses[some] / masses[some].sum()).astype(np.float32).astype(float)
         agrees(part, values[some], s, FLOORS[s % 3])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_to_meet_a_floor_is_a_proof(way, monkeypatch):
+    certificate = importlib.import_module("ceiling.certify.certificate")
+    monkeypatch.setattr(certificate, "WAYS", (way,))
+    for seed in range(2000, 2030):
+        agrees(*random_row(seed, most=16), FLOORS[1 + seed % 3])
 
 
 @given(wild_problems())
@@ -172,7 +181,7 @@ def test_a_light_key_is_no_lighter_than_its_floor():
     values = np.array([[3.0], [0.0], [-5.0], [4.0], [-7.0]])
     values[1] = masses @ values + 0.01
     row = ceiling.Row(masses, values)
-    search = Refutation(row, 1, float(row.masses[1] / row.masses[0]), 1e-6, 0.5)
+    search = Refutation(row, 1, float(row.masses[1] / row.masses[0]), 1e-6, 0.5, WAYS[0])
     met = [error for error, _ in search.refute(None)]
     assert met
     assert min(met) == pytest.approx(minimum(row, 1, None)[0], rel=1e-6)
@@ -187,10 +196,10 @@ def hard_row(n: int = 400, d: int = 24) -> ceiling.Row:
 
 def test_nodes_decide_and_a_weaker_bound_is_proved():
     row = hard_row()
-    first, again = (ceiling.certify(row, 6, nodes=200, seconds=1e6, mass_floor=0.9) for _ in range(2))
+    first, again = (ceiling.certify(row, 6, nodes=12000, seconds=1e6, mass_floor=0.7) for _ in range(2))
     assert (first.status, first.stopped_by) == ("gap", "nodes")
     assert 0 < first.lower < first.upper
-    assert first.nodes <= 200
+    assert first.nodes <= 12000
     assert (first.lower, first.upper, first.proof) == (again.lower, again.upper, again.proof)
     assert checked(row.masses, row, 6, first) is None
 
@@ -234,7 +243,7 @@ def test_a_skeleton_is_filled_in_again(floor):
 
 def recipe_of(found: ceiling.Certificate, row: ceiling.Row, floor: float | None) -> bytes:
     """The recipe of a search that met its limits nowhere and no better set."""
-    return Refutation(row, 4, floor or 0.0, 1e-6, found.upper * (1 - 1e-6 / 4)).recipe
+    return Refutation(row, 4, floor or 0.0, 1e-6, found.upper * (1 - 1e-6 / 4), WAYS[0]).recipe
 
 
 @pytest.mark.parametrize(

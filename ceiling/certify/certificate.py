@@ -9,7 +9,7 @@ import numpy as np
 
 from ceiling.certify.improve import check_mass_floor, default_rounds, improve
 from ceiling.certify.proof import MAX_DIMENSION, MOST_KEPT, encode
-from ceiling.certify.refutation import Refutation, read_recipe
+from ceiling.certify.refutation import Refutation, Way, read_recipe
 from ceiling.objective import ZERO, centre
 from ceiling.problem import InputError, Row, Status, check_budget
 
@@ -20,8 +20,11 @@ NODES = 200_000
 """Default limit, about ten seconds of one core at 4 096 keys."""
 
 QUICK, LOOK = 5, 2000
-"""The local search first gets one of so many parts of its rounds, and the proof twice as many nodes as keys
-and so many, which suffice for most rows; only where they do not is all of it made."""
+"""The local search first gets one of so many parts of its rounds, and the proof so many nodes (and twice as
+many as keys, without a floor), which suffice for most rows; only where they do not is all of it made."""
+
+WAYS = (Way(False, 0.1), Way(True, 0.0), Way(False, 3.0))
+"""Under a mass floor each is looked at; the first goes on."""
 
 SHARE = 0.8
 """Of the nodes, and of the seconds, that may go into proving optimality; the rest is for a weaker bound."""
@@ -141,16 +144,22 @@ def certify(
         return ends(0.0, Status.TRIVIAL, "none")
     if upper <= ZERO * centre(row).sigma:
         return ends(0.0, Status.GAP, "none")  # rounding of zero: there is nothing below to refute
-    search = Refutation(row, s, rho, gap, upper * (1 - gap / 4))
+    search = Refutation(row, s, rho, gap, upper * (1 - gap / 4), WAYS[0])
     if not search.resolves(upper, kept):
         return ends(0.0, Status.GAP, "none")
-    upper, kept = _prove(search, limits, upper, kept, SHARE, 2 * row.n_keys + LOOK)
+    upper, kept = _prove(search, limits, upper, kept, SHARE, LOOK if rho else 2 * row.n_keys + LOOK)
+    for way in WAYS[1:]:
+        if search.refuted or not rho:
+            break
+        limits.spent += search.nodes
+        search = Refutation(row, s, rho, gap, upper * (1 - gap / 4), way)
+        upper, kept = _prove(search, limits, upper, kept, SHARE, LOOK)
     if not search.refuted:
         answer = improve(row, s, seed=seed, rounds=rounds, mass_floor=mass_floor)
-        if answer.error < upper:
+        if rho or answer.error < upper:
+            upper, kept = (answer.error, answer.kept) if answer.error < upper else (upper, kept)
             limits.spent += search.nodes
-            upper, kept = answer.error, answer.kept
-            search = Refutation(row, s, rho, gap, upper * (1 - gap / 4))
+            search = Refutation(row, s, rho, gap, upper * (1 - gap / 4), WAYS[0])
         else:
             search.aim(search.tau)  # the subtree that was ended begins anew
         upper, kept = _prove(search, limits, upper, kept, SHARE)
@@ -245,8 +254,8 @@ def stream_of(row: Row, s: int, rho: float, recipe: bytes) -> np.ndarray:
 
     The same directions are found again, on any machine: sums run in one order (`ceiling.kernels.vectors`).
     """
-    gap, schedule = read_recipe(recipe)
-    search = Refutation(row, s, rho, gap, schedule[0][1], directions=True)
+    gap, way, schedule = read_recipe(recipe)
+    search = Refutation(row, s, rho, gap, schedule[0][1], way, directions=True)
     for subtree, tau in schedule[1:]:
         for _ in search.refute(None, subtree):
             pass

@@ -1,14 +1,15 @@
 """Refutation: proving that no kept set has an error below a threshold, subtree by subtree.
 
 Without a mass floor one subtree holds the sets whose heaviest key is the a-th heaviest, for every a: with no
-key kept the relaxation is 0, as residuals sum to 0. With a floor one subtree holds all sets.
+key kept the relaxation is 0, as residuals sum to 0. With a floor one subtree holds all sets; or they are
+split in the same way, which as events is a chain of branchings on ever lighter keys, until the floor ends it.
 """
 
 import math
 import struct
 from collections.abc import Iterator
 from math import fsum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -32,10 +33,6 @@ compression saves."""
 POLISH = 30
 """Rounds of local search from a better set that the tree has met."""
 
-PULL = 0.1
-"""Weight of a shortfall of mass, in median distances from the dense output: 10 needs a thousand times as many
-nodes on some rows, 0 on others."""
-
 ROUNDING = 1e-3
 """What a norm is raised by, in units of mass times the distances that were subtracted to make the residual:
 a billion times their rounding, as the margin of a bound is 1e-12 of the norms (`kernels.bound`)."""
@@ -45,18 +42,35 @@ ENTRY = struct.Struct("<id")
 """A subtree and the threshold set there."""
 
 
-def read_recipe(recipe: bytes) -> tuple[float, list[tuple[int, float]]]:
-    """Gap and schedule of a `Refutation`; `ProofError` where `recipe` is none."""
+class Way(NamedTuple):
+    """How sets that miss the mass floor are kept out of the relaxation.
+
+    Attributes
+    ----------
+    split : bool
+        Whether sets are split by their heaviest key.
+    pull : float
+        Weight of a shortfall of mass, in median distances from the dense output. No weight is good on all
+        rows: 10 needs a thousand times as many nodes as 0 on some, 0 as many as 3 on others.
+    """
+
+    split: bool
+    pull: float
+
+
+def read_recipe(recipe: bytes) -> tuple[float, Way, list[tuple[int, float]]]:
+    """Gap, way and schedule of a `Refutation`; `ProofError` where `recipe` is none."""
     try:
-        gap, schedule = struct.unpack_from("<d", recipe)[0], list(ENTRY.iter_unpack(recipe[8:]))
+        gap, *way = struct.unpack_from("<d?d", recipe)
+        schedule = list(ENTRY.iter_unpack(recipe[struct.calcsize("<d?d") :]))
     except struct.error:
         raise ProofError("it does not say how the search went") from None
     subtrees, thresholds = [a for a, _ in schedule], [tau for _, tau in schedule]
     if not 0 < gap < 1 or subtrees[:1] != [-2] or subtrees != sorted(set(subtrees)):
         raise ProofError("it does not say how the search went")
-    if not all(0 < tau < math.inf for tau in thresholds):
+    if not all(0 < tau < math.inf for tau in thresholds) or not 0 <= way[1] < math.inf:
         raise ProofError("it does not say how the search went")
-    return gap, schedule
+    return gap, Way(*way), schedule
 
 
 class Limits(Protocol):
@@ -82,6 +96,8 @@ class Refutation:
         Relative: a quarter of it is how far below a better set's error the threshold goes.
     tau : float
         First threshold, positive; it also decides the order of the keys.
+    way : Way
+        How a floor is met.
     directions : bool
         Whether all directions are kept, however long the proof.
 
@@ -92,7 +108,7 @@ class Refutation:
     schedule : list of (int, float)
         The first threshold, beside -2; then the subtrees from which on one was set, and that threshold.
     recipe : bytes
-        Gap and schedule, from which the same events follow again.
+        Gap, way and schedule, from which the same events follow again.
     resolved : bool
         Whether all sets met had errors well above their rounding; if not, nothing is proved.
     complete : bool
@@ -100,10 +116,10 @@ class Refutation:
     """
 
     def __init__(
-        self, row: Row, s: int, rho: float, gap: float, tau: float, directions: bool = False
+        self, row: Row, s: int, rho: float, gap: float, tau: float, way: Way, directions: bool = False
     ) -> None:
         self.positions = np.flatnonzero(row.masses)
-        self.s, self.rho, self.gap = s, rho, gap
+        self.s, self.rho, self.gap, self.way = s, rho, gap, way
         masses, values = row.masses[self.positions], row.values[self.positions]
         n, self.width = values.shape
         self._masses = masses
@@ -112,7 +128,7 @@ class Refutation:
         heaviest = np.argsort(-masses, kind="stable")
         self._least = rho * float(masses[np.sort(heaviest[:s])].cumsum()[-1])
         norms = lengths(vectors)
-        self._pull = (PULL * float(np.median(norms / masses))) ** 2 if rho else 0.0
+        self._pull = (way.pull * float(np.median(norms / masses))) ** 2 if rho else 0.0
         norms = self._norms = (norms + ROUNDING * masses * offsets) * (1 + 1e-12)
         self._order = np.argsort(-(norms + tau * masses), kind="stable")
         tails = [np.maximum.accumulate(x[self._order][::-1])[::-1].copy() for x in (norms, masses)]
@@ -122,7 +138,12 @@ class Refutation:
         self._ranks, place = ranks[self._order], np.empty(n, dtype=np.int64)
         place[self._order] = np.arange(n)
         self._by_mass = place[heaviest]
-        self._subtrees = range(-1, 0) if rho else range(n - s + 1)
+        self._heaviest = heaviest
+        self._subtrees = range(n - s + 1)
+        if rho:
+            most = np.convolve(masses[heaviest], np.ones(s), "valid")  # of sets no heavier key is in
+            last = int(np.count_nonzero(most >= self._least * (1 - 2 * MARGIN)))
+            self._subtrees = range(last) if way.split else range(-1, 0)
         self._search = tree.begin(n, self._keys.residuals.shape[1], s)
         self._events = np.zeros(WORDS + 64 * (self.width + 8), dtype=np.int16)
         self._parts: list[np.ndarray] = []
@@ -149,7 +170,8 @@ class Refutation:
     @property
     def recipe(self) -> bytes:
         """See above."""
-        return struct.pack("<d", self.gap) + b"".join(ENTRY.pack(*entry) for entry in self.schedule)
+        way = struct.pack("<d?d", self.gap, *self.way)
+        return way + b"".join(ENTRY.pack(*entry) for entry in self.schedule)
 
     @property
     def refuted(self) -> bool:
@@ -187,6 +209,9 @@ class Refutation:
             key = int(self._by_mass[self._next]) if self._next >= 0 else 0
             tree.open_subtree(self._keys, self._search, self._ranks, self._next, key, self.s)
             before, words, end = len(self._parts), self._words, tree.MORE
+            if self.rho and self.way.split:
+                low, high = self._heaviest[self._next] % 32768, self._heaviest[self._next] // 32768
+                self._parts.append(np.array([tree.BRANCH, low, high], dtype=np.int16))
             while end != tree.EMPTY:
                 quota = self.nodes + CHUNK if limits is None else min(limits.quota, self.nodes + CHUNK)
                 end = tree.walk(
@@ -201,6 +226,8 @@ class Refutation:
                     self._words = words
                     return
             self._next += 1
+            if self.rho and self.way.split and self.refuted:
+                self._parts.append(np.array([tree.NONE], dtype=np.int16))
 
     def _polished(self, met: np.ndarray) -> tuple[float, np.ndarray]:
         """A set met by the search, after a short local search; the threshold goes below its error."""
