@@ -20,13 +20,12 @@ would keep; ask for floors too.
 
 import argparse
 import sys
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ceiling import cluster
 from ceiling.cli.certify import announce, chosen, counted, describe, floors
-from ceiling.cli.job import advancing, exit_code, report_failed
+from ceiling.cli.job import exit_code, run_plan
 from ceiling.cli.options import whole_numbers
 from ceiling.stages import certify as stage
 
@@ -89,42 +88,10 @@ def _job(options: argparse.Namespace) -> int:
         return 0
     announce(plan.store, "certificates", plan.id, plan.config)
     log = cluster.EventLog(options.log or cluster.log_path(plan.store, "certify"))
-    return run(plan, log)
-
-
-def run(plan: stage.Plan, log: cluster.EventLog) -> int:
-    """Do the missing units on the cluster this process belongs to, or on a local one."""
-    failed: list[tuple[str, str]] = []
-    ends, all_done = Counter[str](), list[stage.Done]()
-    cpus = cluster.start()
-    try:
-        with advancing(f"certify on {cpus} CPUs", len(plan.todo)) as advance:
-            for outcome in cluster.run(_task, (plan,), plan.todo, seconds=plan.seconds / len(plan.todo)):
-                document, layer = outcome.unit
-                done: stage.Done | None = outcome.result
-                ends[end := "failed" if done is None else "kept" if done.kept else "done"] += 1
-                all_done += [done] if done else []
-                log.write(
-                    outcome,
-                    document=document,
-                    layer=layer,
-                    outcome=end,
-                    seconds=done.seconds if done else outcome.seconds,
-                    intervals=done.intervals if done else 0,
-                    proved=done.proved if done else 0,
-                    trivial=done.trivial if done else 0,
-                    nodes=done.nodes if done else 0,
-                )
-                if outcome.reason is not None:
-                    failed.append((f"document {document}, layer {layer}", outcome.reason))
-                advance()
-    finally:
-        log.close()
-        cluster.stop()
-    kept = f", {ends['kept']} done by another run meanwhile" if ends["kept"] else ""
-    found = counted(all_done, len(plan.limits.floors))
-    print(f"{ends['done']} shards{kept}, {found} -> {plan.store}, events -> {log.path}")
-    return report_failed("certify", failed)
+    measured = {"intervals": 0, "proved": 0, "trivial": 0, "nodes": 0}
+    return run_plan(
+        "certify", plan, _task, (plan,), log, measured, lambda done: counted(done, len(plan.limits.floors))
+    )
 
 
 def _task(plan: stage.Plan, units: Sequence[stage.Unit]) -> Iterator[stage.Done]:

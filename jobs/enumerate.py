@@ -17,13 +17,12 @@ reason, trace.
 
 import argparse
 import sys
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ceiling import cluster
 from ceiling.cli.enumerate import describe
-from ceiling.cli.job import advancing, exit_code, report_failed
+from ceiling.cli.job import exit_code, run_plan
 from ceiling.cli.options import whole_numbers
 from ceiling.stages import enumerate as stage
 
@@ -67,39 +66,8 @@ def _job(options: argparse.Namespace) -> int:
         print(f"nothing to do: all {len(plan.units)} shards exist in {plan.store}")
         return 0
     log = cluster.EventLog(options.log or cluster.log_path(plan.store, "enumerate"))
-    return run(plan, log)
-
-
-def run(plan: stage.Plan, log: cluster.EventLog) -> int:
-    """Do the missing units on the cluster this process belongs to, or on a local one."""
-    failed: list[tuple[str, str]] = []
-    ends: Counter[str] = Counter()
     shared = (plan.dump, plan.store, plan.extras, plan.id)
-    cpus = cluster.start()
-    try:
-        with advancing(f"enumerate on {cpus} CPUs", len(plan.todo)) as advance:
-            for outcome in cluster.run(_task, shared, plan.todo, seconds=plan.seconds / len(plan.todo)):
-                document, layer = outcome.unit
-                done: stage.Done | None = outcome.result
-                ends[end := "failed" if done is None else "kept" if done.kept else "done"] += 1
-                log.write(
-                    outcome,
-                    document=document,
-                    layer=layer,
-                    outcome=end,
-                    seconds=done.seconds if done else outcome.seconds,
-                    subsets=done.subsets if done else 0,
-                    excluded=done.excluded if done else 0,
-                )
-                if outcome.reason is not None:
-                    failed.append((f"document {document}, layer {layer}", outcome.reason))
-                advance()
-    finally:
-        log.close()
-        cluster.stop()
-    kept = f", {ends['kept']} done by another run meanwhile" if ends["kept"] else ""
-    print(f"{ends['done']} shards{kept} -> {plan.store}, events -> {log.path}")
-    return report_failed("enumerate", failed)
+    return run_plan("enumerate", plan, _task, shared, log, {"subsets": 0, "excluded": 0})
 
 
 def _task(

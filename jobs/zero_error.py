@@ -22,7 +22,7 @@ from pathlib import Path
 
 from ceiling import cluster
 from ceiling.cli.certify import announce
-from ceiling.cli.job import advancing, exit_code, report_failed
+from ceiling.cli.job import exit_code, run_plan
 from ceiling.cli.options import whole_numbers
 from ceiling.cli.zero_error import counted, describe
 from ceiling.stages import zero_error as stage
@@ -83,39 +83,11 @@ def _job(options: argparse.Namespace) -> int:
         return 0
     announce(plan.store, stage.TABLE, plan.id, plan.config)
     log = cluster.EventLog(options.log or cluster.log_path(plan.store, "zero-error"))
-    return run(plan, log)
-
-
-def run(plan: stage.Plan, log: cluster.EventLog) -> int:
-    """Do the missing units on the cluster this process belongs to, or on a local one."""
-    failed: list[tuple[str, str]] = []
-    ends, statuses = Counter[str](), Counter[str]()
     shared = (plan.dump, plan.store, plan.question, plan.id)
-    cpus = cluster.start()
-    try:
-        with advancing(f"zero-error on {cpus} CPUs", len(plan.todo)) as advance:
-            for outcome in cluster.run(_task, shared, plan.todo, seconds=plan.seconds / len(plan.todo)):
-                document, layer = outcome.unit
-                done: stage.Done | None = outcome.result
-                ends[end := "failed" if done is None else "kept" if done.kept else "done"] += 1
-                statuses.update(done.statuses if done else {})
-                log.write(
-                    outcome,
-                    document=document,
-                    layer=layer,
-                    outcome=end,
-                    seconds=done.seconds if done else outcome.seconds,
-                    statuses=done.statuses if done else {},
-                )
-                if outcome.reason is not None:
-                    failed.append((f"document {document}, layer {layer}", outcome.reason))
-                advance()
-    finally:
-        log.close()
-        cluster.stop()
-    kept = f", {ends['kept']} done by another run meanwhile" if ends["kept"] else ""
-    print(f"{ends['done']} shards, {counted(statuses)}{kept} -> {plan.store}, events -> {log.path}")
-    return report_failed("zero-error", failed)
+    return run_plan(
+        "zero-error", plan, _task, shared, log, {"statuses": {}},
+        lambda done: counted(sum((Counter(each.statuses) for each in done), Counter())),
+    )  # fmt: skip
 
 
 def _task(

@@ -1,13 +1,16 @@
-"""What the Ray jobs share: exit codes, progress that a log can hold, the units that failed."""
+"""What the Ray jobs share: exit codes, units spread over a cluster, progress that a log can hold."""
 
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import typer
 
+from ceiling import cluster
 from ceiling.cli.progress import progress
 from ceiling.problem import InputError
 
@@ -52,6 +55,49 @@ def advancing(what: str, total: int) -> Iterator[Callable[[], None]]:
             typer.echo(f"{what}: {done} of {total}, {spent:.0f} s, about {left:.0f} s left", err=True)
 
     yield say
+
+
+def run_plan(
+    verb: str,
+    plan: Any,  # of a stage: its todo, seconds and store
+    task: Callable[..., Iterator[Any]],
+    shared: tuple[Any, ...],
+    log: cluster.EventLog,
+    measured: Mapping[str, Any],
+    describe: Callable[[Sequence[Any]], str] = lambda done: "",
+) -> int:
+    """Do the missing units on the cluster this process belongs to, or on a local one; returns the exit code.
+
+    `measured` names what the log takes of a unit that is done, with what stands for it where it failed;
+    `describe` says at the end what all that are done came to.
+    """
+    failed: list[tuple[str, str]] = []
+    ends, all_done = Counter[str](), []
+    cpus = cluster.start()
+    try:
+        with advancing(f"{verb} on {cpus} CPUs", len(plan.todo)) as advance:
+            for outcome in cluster.run(task, shared, plan.todo, seconds=plan.seconds / len(plan.todo)):
+                (document, layer), done = outcome.unit, outcome.result
+                ends[end := "failed" if done is None else "kept" if done.kept else "done"] += 1
+                all_done += [] if done is None else [done]
+                log.write(
+                    outcome,
+                    document=document,
+                    layer=layer,
+                    outcome=end,
+                    seconds=outcome.seconds if done is None else done.seconds,
+                    **{name: getattr(done, name, instead) for name, instead in measured.items()},
+                )
+                if outcome.reason is not None:
+                    failed.append((f"document {document}, layer {layer}", outcome.reason))
+                advance()
+    finally:
+        log.close()
+        cluster.stop()
+    kept = f", {ends['kept']} done by another run meanwhile" if ends["kept"] else ""
+    found = f", {words}" if (words := describe(all_done)) else ""
+    typer.echo(f"{ends['done']} shards{kept}{found} -> {plan.store}, events -> {log.path}")
+    return report_failed(verb, failed)
 
 
 def report_failed(verb: str, failed: Sequence[tuple[str, str]]) -> int:

@@ -21,8 +21,7 @@ _BYTES = pl.Binary()
 _KEPT, _TAGS = pl.List(pl.Int64()), pl.List(pl.String())
 _VALUES = "units of the values"
 
-INSTANCES: dict[str, Column] = {
-    # identity: one query row of one head at one budget
+_INSTANCE: dict[str, Column] = {
     "dump": Column(_TEXT, "", "id of the captured dump, 12 hex digits"),
     "config": Column(_TEXT, "", "id of what determines the results, 8 hex digits: see config.json"),
     "model": Column(_TEXT, "", "id of the model"),
@@ -34,6 +33,10 @@ INSTANCES: dict[str, Column] = {
     "position": Column(_WHOLE, "tokens", "position of the query, from 0"),
     "n_keys": Column(_WHOLE, "keys", "visible keys of positive mass"),
     "s": Column(_WHOLE, "keys", "budget: how many keys are kept"),
+}
+"""One query row of one head at one budget: what every table of results begins with."""
+
+INSTANCES: dict[str, Column] = _INSTANCE | {
     # errors
     "e_top": Column(_REAL, _VALUES, "forced error of the s largest masses (top-mass)"),
     "e_pool": Column(_REAL, _VALUES, "forced error of the best subset of the pool"),
@@ -84,19 +87,8 @@ INSTANCES: dict[str, Column] = {
     "seconds": Column(_REAL, "s", "balancing and enumeration of this instance"),
 }
 
-CERTIFICATES: dict[str, Column] = {
-    # identity: one query row of one head at one budget, under one floor of the kept mass
-    "dump": Column(_TEXT, "", "id of the captured dump, 12 hex digits"),
-    "config": Column(_TEXT, "", "id of what determines the results, 8 hex digits: see config.json"),
-    "model": Column(_TEXT, "", "id of the model"),
-    "document": Column(_WHOLE, "", "document of the dump, from 0"),
-    "text_id": Column(_TEXT, "", "12 hex digits of the document's tokens: the same text in another dump"),
-    "layer": Column(_WHOLE, "", "layer of the model, from 0"),
-    "head": Column(_WHOLE, "", "query head, from 0"),
-    "kv_head": Column(_WHOLE, "", "key-value head that the query head reads"),
-    "position": Column(_WHOLE, "tokens", "position of the query, from 0"),
-    "n_keys": Column(_WHOLE, "keys", "visible keys of positive mass"),
-    "s": Column(_WHOLE, "keys", "budget: how many keys are kept"),
+CERTIFICATES: dict[str, Column] = _INSTANCE | {
+    # the rest of the identity
     "mass_floor": Column(
         _REAL,
         "ratio",
@@ -127,19 +119,8 @@ CERTIFICATES: dict[str, Column] = {
     "seconds": Column(_REAL, "s", "CPU time of search and proof of this instance"),
 }
 
-ZERO_ERRORS: dict[str, Column] = {
-    # identity: one query row of one head at one budget, rounded to so many bits
-    "dump": Column(_TEXT, "", "id of the captured dump, 12 hex digits"),
-    "config": Column(_TEXT, "", "id of what determines the results, 8 hex digits: see config.json"),
-    "model": Column(_TEXT, "", "id of the model"),
-    "document": Column(_WHOLE, "", "document of the dump, from 0"),
-    "text_id": Column(_TEXT, "", "12 hex digits of the document's tokens: the same text in another dump"),
-    "layer": Column(_WHOLE, "", "layer of the model, from 0"),
-    "head": Column(_WHOLE, "", "query head, from 0"),
-    "kv_head": Column(_WHOLE, "", "key-value head that the query head reads"),
-    "position": Column(_WHOLE, "tokens", "position of the query, from 0"),
-    "n_keys": Column(_WHOLE, "keys", "visible keys of positive mass"),
-    "s": Column(_WHOLE, "keys", "budget: how many keys are kept"),
+ZERO_ERRORS: dict[str, Column] = _INSTANCE | {
+    # the rest of the identity
     "bits": Column(_WHOLE, "bits", "of a rounded mass, and of a component of a value with its sign"),
     # the rounded row
     "rounded_keys": Column(_WHOLE, "keys", "keys whose rounded mass is positive: the others are left out"),
