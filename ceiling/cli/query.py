@@ -27,7 +27,7 @@ def query(
     sql: Annotated[
         str,
         typer.Argument(
-            help="One SELECT over the tables instances, certificates, zero_errors, "
+            help="One SELECT over the tables instances, certificates, zero_errors, scores, "
             "documents, rows and the views ceiling, cells, profile, prediction."
         ),
     ],

@@ -10,7 +10,12 @@ from ceiling.problem import InputError
 from ceiling.store.schema import CONFIGURED, TABLES
 from ceiling.store.shards import is_whole
 
-COMMANDS = {"instances": "enumerate", "certificates": "certify", "zero_errors": "zero-error"}
+COMMANDS = {
+    "instances": "enumerate",
+    "certificates": "certify",
+    "zero_errors": "zero-error",
+    "scores": "score",
+}
 """What fills each table of results."""
 
 
@@ -70,7 +75,7 @@ class Store:
 
     Attributes
     ----------
-    instances, certificates, zero_errors, documents, rows : polars.LazyFrame
+    instances, certificates, zero_errors, scores, documents, rows : polars.LazyFrame
         Columns as in `ceiling.store.schema`.
     """
 
@@ -95,6 +100,11 @@ class Store:
     def zero_errors(self) -> pl.LazyFrame:
         """One row per query row, budget and bits of rounding that was asked for a set of error zero."""
         return self.table("zero_errors")
+
+    @property
+    def scores(self) -> pl.LazyFrame:
+        """One row per query row, head, budget, selector, reading and allocation."""
+        return self.table("scores")
 
     @property
     def documents(self) -> pl.LazyFrame:

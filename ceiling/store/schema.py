@@ -57,6 +57,12 @@ INSTANCES: dict[str, Column] = _INSTANCE | {
     "phi": Column(_REAL, _VALUES, "e_top times the mass kept: length of the unnormalised error"),
     "radius": Column(_REAL, _VALUES, "largest distance of a value from the dense output"),
     "sigma": Column(_REAL, _VALUES, "root of the mass-weighted mean squared distance from the dense output"),
+    "spectral": Column(
+        _REAL,
+        "ratio",
+        "largest eigenvalue of the second moments of the dropped residuals over their trace; null where they "
+        "vanish",
+    ),
     "kappa": Column(_REAL, "ratio", "e_top / e_pool; null where e_pool is below what masses resolve"),
     "closable": Column(_REAL, "ratio", "1 - e_pool / e_top: the share of e_top that a better set closes"),
     "closable_balance": Column(_REAL, "ratio", "1 - e_balance / e_top"),
@@ -138,6 +144,40 @@ ZERO_ERRORS: dict[str, Column] = _INSTANCE | {
     "seconds": Column(_REAL, "s", "CPU time of the decision of this instance"),
 }
 
+SCORES: dict[str, Column] = _INSTANCE | {
+    # the rest of the identity
+    "selector": Column(_TEXT, "", "the rule, with its parameters where they are not the defaults"),
+    "reading": Column(
+        _TEXT,
+        "",
+        "per-query: chosen anew for this query, with sight of it; cache: chosen before the query came, one "
+        "set for all query heads of the KV head",
+    ),
+    "allocation": Column(
+        _TEXT, "", "how the budget is spread over heads: uniform, map, mass-greedy, pyramid"
+    ),
+    # the kept set
+    "kept_count": Column(
+        _WHOLE, "keys", "kept: s, except where an allocation gives this head another budget"
+    ),
+    "group": Column(_WHOLE, "heads", "query heads that share the kept set"),
+    "error": Column(_REAL, _VALUES, "forced error of the kept set"),
+    "kept_mass": Column(_REAL, "probability", "mass of the kept set"),
+    "overlap": Column(
+        _REAL, "ratio", "share of the kept set that the top-mass set of as many keys also holds"
+    ),
+    # the row
+    "e_top": Column(_REAL, _VALUES, "forced error of the s largest masses (top-mass)"),
+    "dropped_mass": Column(_REAL, "probability", "mass outside the top-mass set of s keys"),
+    "sigma": Column(_REAL, _VALUES, "root of the mass-weighted mean squared distance from the dense output"),
+    "trivial": Column(_FLAG, "", "the row has at most s keys: all are kept, at error 0"),
+    "degenerate": Column(_FLAG, "", "e_top is below what captured masses resolve: left out of ratios"),
+    # provenance; two runs of one unit agree in every column but host and seconds
+    "engine": Column(_TEXT, "", "the scorer and its version"),
+    "host": Column(_TEXT, "", "name of the computing machine"),
+    "seconds": Column(_REAL, "s", "CPU time of choosing and scoring, the unit's mean"),
+}
+
 DOCUMENTS: dict[str, Column] = {
     "dump": Column(_TEXT, "", "id of the captured dump, 12 hex digits"),
     "model": Column(_TEXT, "", "id of the model"),
@@ -145,6 +185,10 @@ DOCUMENTS: dict[str, Column] = {
     "tokens": Column(_WHOLE, "tokens", "length of the document"),
     "text": Column(_TEXT, "", "where the text came from"),
     "text_sha256": Column(_TEXT, "", "SHA-256 of the whole text, hex"),
+    "needles": Column(_KEPT, "tokens", "positions of the facts a task asks for; null without a task"),
+    "registered": Column(
+        _TEXT, "", "JSON of the bounds that were written down before the capture; null where there are none"
+    ),
 }
 
 ROWS: dict[str, Column] = {
@@ -159,6 +203,7 @@ COLUMNS: dict[str, dict[str, Column]] = {
     "instances": INSTANCES,
     "certificates": CERTIFICATES,
     "zero_errors": ZERO_ERRORS,
+    "scores": SCORES,
     "documents": DOCUMENTS,
     "rows": ROWS,
 }
@@ -173,6 +218,7 @@ IDENTITY: dict[str, tuple[str, ...]] = {
     "instances": ("document", "layer", "head", "position", "s"),
     "certificates": ("document", "layer", "head", "position", "s", "mass_floor"),
     "zero_errors": ("document", "layer", "head", "position", "s", "bits"),
+    "scores": ("document", "layer", "head", "position", "s", "selector", "reading", "allocation"),
     "documents": ("document",),
     "rows": ("document", "row"),
 }

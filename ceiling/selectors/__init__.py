@@ -1,0 +1,1 @@
+"""Deployed rules of eviction as pure functions of what they may see."""
