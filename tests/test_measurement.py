@@ -1,5 +1,6 @@
 """Every column measured of a row, against the oracle and the front door."""
 
+from fractions import Fraction
 from itertools import combinations
 from math import isclose, sqrt
 
@@ -62,6 +63,21 @@ def test_free_errors_are_certified(problem: Problem):
         distance = sqrt(oracle.free(exact, found[kept].tolist()))
         room = FREE * found["sigma"] + 1e-15 * np.abs(problem.values).max()
         assert abs(found[column] - distance) <= room
+
+
+@given(problems)
+def test_the_spectral_statistic_is_the_share_of_the_largest_eigenvalue(problem: Problem):
+    exact, found = problem.exact, measured(problem.row, problem.s, 3)
+    outside = [j for j in exact.keys if j not in found["kept_top"]]
+    d = len(problem.values[0])
+    z = [[exact.masses[j] * x for x in exact.centred[j]] for j in outside]
+    moments = [[sum((r[a] * r[b] for r in z), Fraction(0)) for b in range(d)] for a in range(d)]
+    trace = sum((moments[a][a] for a in range(d)), Fraction(0))
+    if not outside:
+        assert found["spectral"] is None
+    elif trace > exact.variance * Fraction(1, 10**24):  # else nothing but rounding is dropped
+        share = np.linalg.eigvalsh(np.array([[float(m / trace) for m in row] for row in moments]))[-1]
+        assert isclose(found["spectral"], share, rel_tol=1e-6)
 
 
 @given(problems)
@@ -136,8 +152,10 @@ def test_budgets_are_measured_ascending_and_independently():
     assert [columns["s"] for columns in together] == [2, 8, 30, 40]
     for columns, extra in zip(together, (5, 3, 1, 1), strict=True):
         (alone,) = rows_of(row, {columns["s"]: extra}, leverage)
-        assert {k: str(v) for k, v in alone.items() if k != "seconds"} == {
-            k: str(v) for k, v in columns.items() if k != "seconds"
+        if columns["spectral"] is not None:  # its sums run from the largest budget inwards
+            assert isclose(columns["spectral"], alone["spectral"], rel_tol=1e-12)
+        assert {k: str(v) for k, v in alone.items() if k not in ("seconds", "spectral")} == {
+            k: str(v) for k, v in columns.items() if k not in ("seconds", "spectral")
         }
     assert [columns["status"] for columns in together] == ["exact", "exact", "trivial", "trivial"]
     assert together[0].keys() == together[3].keys()

@@ -7,6 +7,7 @@ import numpy as np
 from ceiling.kernels import corrective, geometry, rows
 from ceiling.objective import FREE_TOLERANCE
 from ceiling.problem import LARGEST, MASS_SUM_TOLERANCE, InputError, Row
+from ceiling.search.spectral import spectral_statistic
 
 
 class Head(NamedTuple):
@@ -46,8 +47,9 @@ class Batch:
         Each pool as ascending indices into `keys`; the first `sizes`, shape (budgets, rows), of them count.
     tops : ndarray of bool, shape (budgets, rows, m)
         Which keys of the pool are top-mass.
-    geometric, leverage, distances, corrective : ndarray of float64, shape (rows, budgets)
-        Errors of the Frank-Wolfe and the leverage set; Frank-Wolfe distance, and the fully-corrective one.
+    geometric, leverage, distances, corrective, spectral : ndarray of float64, shape (rows, budgets)
+        Errors of the Frank-Wolfe and the leverage set; Frank-Wolfe distance, and the fully-corrective one;
+        the spectral statistic, NaN where undefined.
     """
 
     def __init__(self, extras: dict[int, int], n_rows: int, longest: int, d: int) -> None:
@@ -62,6 +64,7 @@ class Batch:
         self.dropped = np.zeros((n_rows, b))
         self.distances, self.corrective = np.zeros((n_rows, b)), np.zeros((n_rows, b))
         self.geometric, self.leverage = np.zeros((n_rows, b)), np.zeros((n_rows, b))
+        self.spectral = np.full((n_rows, b), np.nan)
         self.keys = np.full((n_rows, u), -1, dtype=np.int64)
         self.masses = np.zeros((n_rows, u))
         self.centred = np.zeros((n_rows, u, d))
@@ -120,6 +123,9 @@ class Batch:
                 head.values, masses, origin, mean, self._leading, path, leverage, self._budgets,
                 self.geometric[r], self.leverage[r],
             )  # fmt: skip
+            self.spectral[r] = spectral_statistic(
+                head.values[:n], masses, origin, mean, self._leading, self._budgets
+            )
 
     def close(self) -> "Batch":
         """All rows are read: residuals and their Gram matrices, of the keys that occur."""

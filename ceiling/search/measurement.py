@@ -12,7 +12,7 @@ from ceiling.problem import Status
 from ceiling.search.batch import Batch, Head
 from ceiling.search.candidates import Found, kept_positions, search
 
-ENGINE = "lanes-int32/3"
+ENGINE = "lanes-int32/4"
 """Name and version of the enumeration; part of what identifies a stored result."""
 
 DEGENERATE = 1e-6
@@ -108,6 +108,10 @@ def _at_budget(batch: Batch, b: int, s: int, least: np.ndarray) -> dict[str, Seq
         "phi": _phi(batch, b, some).tolist(),
         "radius": batch.radius.tolist(),
         "sigma": batch.sigma.tolist(),
+        "spectral": [
+            float(x) if defined else None
+            for x, defined in zip(batch.spectral[:, b], some & np.isfinite(batch.spectral[:, b]), strict=True)
+        ],
         **_ratios(batch, b, found, least, some & ~degenerate),
         "pool_size": batch.sizes[b].tolist(),
         "subsets": np.where(some, found.subsets, 1).tolist(),

@@ -32,6 +32,8 @@ def _document(dump: Dump, document: Document) -> dict[str, list[Any]]:
         "tokens": [len(document.tokens)],
         "text": [text["source"]],
         "text_sha256": [text["sha256"]],
+        "needles": [None],
+        "registered": [None],
     }
 
 
