@@ -44,7 +44,7 @@ class Spec(NamedTuple):
     @property
     def name(self) -> str:
         """Of the dump's folder."""
-        return f"{Path(self.model).name}-{Path(self.text).stem}-{self.tokens}"
+        return f"{Path(self.model).name}-{texts.short_name(self.text)}-{self.tokens}"
 
 
 TYPES = {"model": str, "text": str, "dtype": str, "layers": list, "queries": bool}
@@ -65,7 +65,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     which.add_argument("--panel", type=Path, help="TOML file of dumps; other options fill what it leaves out")
     parser.add_argument("--group", action="append", help="group of the panel; may be given again")
-    parser.add_argument("--text", default=argparse.SUPPRESS, help="file, folder or built-in")
+    parser.add_argument(
+        "--text", default=argparse.SUPPRESS, help="file, folder, built-in, task:... or hf:..."
+    )
     for name in ("tokens", "documents", "rows", "seed"):
         parser.add_argument(f"--{name}", type=int, default=argparse.SUPPRESS)
     parser.add_argument("--layers", default=argparse.SUPPRESS, help="comma-separated (default all)")
@@ -166,8 +168,10 @@ def _located(spec: Spec) -> Spec:
     """Check model and text by name, and make folders and files absolute: workers run elsewhere."""
     if models.resolve(spec.model).kind == "folder":
         spec = spec._replace(model=str(cluster.shared_path("model", Path(spec.model).expanduser())))
-    if spec.text not in texts.BUILT_INS:
-        spec = spec._replace(text=str(cluster.shared_path("text", Path(spec.text).expanduser())))
+    before, path = texts.path_in(spec.text)
+    if path:
+        spec = spec._replace(text=before + str(cluster.shared_path("text", Path(path).expanduser())))
+    if spec.text not in texts.BUILT_INS and not texts.from_hub(spec.text):  # workers fetch datasets
         texts.open_text(spec.text)
     return spec
 

@@ -106,6 +106,8 @@ def test_the_front_door_leads_to_things_that_can_be_called():
         ("ceiling.analysis", {"polars"}),
         ("ceiling.plots", {"polars", "seaborn", "matplotlib"}),
         ("ceiling.search", {"numba"}),
+        ("ceiling.selectors", set()),
+        ("ceiling.texts", set()),
         ("ceiling.certify", {"numba"}),
         ("ceiling.cluster", {"ray"}),
         ("ceiling.cli", set()),

@@ -26,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two models, one of which is refused, a text and a panel of three dumps."""
     folder = tmp_path_factory.mktemp("capture")
     save(folder / "tiny-llama")
-    save(folder / "tiny-gemma2", "gemma2")
+    save(folder / "tiny-gpt_oss", "gpt_oss", attention="eager")
     (folder / "prose.txt").write_text(
         "The cache keeps a few keys and drops the rest, whatever is asked. " * 9
     )
@@ -37,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         model = "{folder / "tiny-llama"}"
         tokens = 48
         [[bad]]
-        model = "{folder / "tiny-gemma2"}"
+        model = "{folder / "tiny-gpt_oss"}"
         tokens = 48
         [[good]]
         model = "{folder / "tiny-llama"}"
@@ -58,8 +58,8 @@ def test_a_panel_is_captured_and_a_refused_model_named(folder: Path, tmp_path: P
     arguments = ("--panel", folder / "panel.toml", "--text", folder / "prose.txt", "--out", out, "--log", log)
     done = run_job(*arguments)
     assert done.returncode == 1
-    assert "tiny-gemma2-prose-48: " in done.stderr
-    assert "soft-capping" in done.stderr
+    assert "tiny-gpt_oss-prose-48: " in done.stderr
+    assert "attention sinks" in done.stderr
     assert "Traceback" not in done.stderr
     assert {path.name for path in out.iterdir() if not path.name.startswith(".")} == {
         "tiny-llama-prose-48",
@@ -69,7 +69,7 @@ def test_a_panel_is_captured_and_a_refused_model_named(folder: Path, tmp_path: P
     assert {name: event["outcome"] for name, event in events.items()} == {
         "tiny-llama-prose-48": "done",
         "tiny-llama-prose-64": "done",
-        "tiny-gemma2-prose-48": "failed",
+        "tiny-gpt_oss-prose-48": "failed",
     }
     serial = open_dump(
         stage.run(

@@ -236,9 +236,9 @@ def test_bad_input_is_named_before_any_weight_is_loaded(llama, text, tmp_path, m
 
 
 def test_a_refused_model_is_named_before_any_weight_is_loaded(text, tmp_path, monkeypatch):
-    folder = save(tmp_path / "gemma2", "gemma2")
+    folder = save(tmp_path / "gpt_oss", "gpt_oss", attention="eager")
     monkeypatch.setattr(models, "load", lambda *_: pytest.fail("weights were loaded"))
-    with pytest.raises(InputError, match="gemma2 is refused, attention soft-capping"):
+    with pytest.raises(InputError, match="gpt_oss is refused, attention sinks"):
         stage.plan(str(folder), text, out=tmp_path / "dump", **OPTIONS)
 
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ceiling.problem import InputError
-from ceiling.texts import BUILT_INS, Text, documents, open_text
+from ceiling.texts import BUILT_INS, Text, documents, from_hub, open_text, path_in, short_name
+from ceiling.texts.naming import BUILT_IN_NAMES
 
 
 def encode(text: str) -> list[int]:
@@ -32,6 +33,42 @@ def test_python_docs_is_the_topics_in_the_order_of_their_names():
     assert pieces[0] == topics[min(topics)].strip() + "\n\n"
 
 
+def test_the_names_of_built_ins_are_those_there_are():
+    assert set(BUILT_IN_NAMES) == set(BUILT_INS)
+
+
+def test_a_task_is_its_haystack_and_a_seed(tmp_path):
+    hay = tmp_path / "hay.txt"
+    hay.write_text("straw " * 9)
+    text = open_text(f"task:needle:{hay}", seed=3)
+    assert (text.source, text.task, text.seed) == ("task:needle:hay.txt", "needle", 3)
+    assert text.pieces == open_text(str(hay)).pieces
+    assert open_text("task:mixed").pieces == open_text("python-docs").pieces
+    others = [open_text(f"task:{task}:{hay}", seed) for task, seed in (("needle", 4), ("qa", 3))]
+    assert len({text.sha256, open_text(str(hay)).sha256, *(other.sha256 for other in others)}) == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "path", "short", "hub"),
+    [
+        ("python-docs", "python-docs", "", "python-docs", False),
+        ("books/one.txt", "", "books/one.txt", "one", False),
+        ("my book.txt", "", "my book.txt", "my-book", False),
+        ("./task:needle", "", "./task:needle", "task-needle", False),
+        ("task:mixed", "task:mixed", "", "task-mixed", False),
+        ("task:needle:books/one.txt", "task:needle:", "books/one.txt", "task-needle-one", False),
+        ("task:qa:python-code", "task:qa:python-code", "", "task-qa-python-code", False),
+        ("wikitext-103", "wikitext-103", "", "wikitext-103", True),
+        ("task:qa:wikitext-103", "task:qa:wikitext-103", "", "task-qa-wikitext-103", True),
+        ("hf:a/b:c:train", "hf:a/b:c:train", "", "hf-a-b-c-train", True),
+    ],
+)
+def test_names_fall_into_what_is_no_path_and_a_path(name, before, path, short, hub):
+    assert path_in(name) == (before, path)
+    assert short_name(name) == short
+    assert from_hub(name) == hub
+
+
 def test_a_file_and_a_folder(tmp_path):
     (tmp_path / "b.md").write_text("second\n")
     (tmp_path / "a").mkdir()
@@ -51,7 +88,12 @@ def test_what_is_no_text_is_refused(tmp_path):
     (tmp_path / "void.txt").touch()
     for name, words in (
         ("python-doc", r"'python-doc' is no built-in \(python-docs, python-code\)"),
-        ("wikitext", r"no built-in \(python-code, python-docs\)"),
+        ("wikitext", r"no built-in \(wikitext-103\)"),
+        ("french", r"no built-in \(python-code, python-docs, wikitext-103\)"),
+        ("task:needles", "task 'needles' is unknown; there are needle"),
+        ("task:", "task '' is unknown; there are needle, multi-needle, variable-chain, qa, mixed"),
+        ("task:qa:nowhere.txt", "'nowhere.txt' is no built-in"),
+        ("task:qa:task:needle", "hides a task in a task"),
         ("", "is no built-in"),
         (str(tmp_path / "latin.txt"), "is not UTF-8"),
         (str(tmp_path / "void"), "holds no file"),

@@ -17,7 +17,12 @@ def capture(
         str, typer.Option(help="Built-in (see `ceiling models`), local folder, or Hugging Face id.")
     ] = "smollm2-135m",
     text: Annotated[
-        str, typer.Option(help="File, folder, or built-in: python-docs, python-code.")
+        str,
+        typer.Option(
+            help="File, folder, or built-in: python-docs, python-code; task:needle, task:multi-needle, "
+            "task:variable-chain, task:qa or task:mixed, with :TEXT for another haystack than python-docs; "
+            "wikitext-103 or hf:NAME[:CONFIG[:SPLIT[:COLUMN]]] of the Hugging Face hub."
+        ),
     ] = "python-docs",
     tokens: Annotated[int, typer.Option(help="Tokens a document.")] = 1024,
     documents: Annotated[int, typer.Option(help="Documents; they never overlap.")] = 8,
@@ -29,7 +34,7 @@ def capture(
     out: Annotated[
         Path | None, typer.Option(help="Folder to write [default: dumps/MODEL-TEXT-TOKENS].")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the sampled positions.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the sampled positions and of a task's facts.")] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
     dtype: Annotated[
         str | None,
@@ -43,11 +48,12 @@ def capture(
     stops the capture. A run that was stopped continues after its last finished document.
     """
     from ceiling.stages import capture as stage
+    from ceiling.texts import short_name
 
     plan = stage.plan(
         model,
         text,
-        out=out or Path("dumps") / f"{Path(model).name}-{Path(text).stem}-{tokens}",
+        out=out or Path("dumps") / f"{Path(model).name}-{short_name(text)}-{tokens}",
         tokens=tokens,
         documents=documents,
         rows=rows,

@@ -18,6 +18,9 @@ SCHEMA = 1
 """Version of the dump format that this package reads and writes."""
 
 MANIFEST = "manifest.json"
+REGISTERED = "registered.json"
+"""Bounds that were written down before the first row was captured; only beside dumps of tasks."""
+
 PARTIAL = ".partial"
 """Suffix of a folder that is still being written; never opened as a dump."""
 
@@ -127,6 +130,36 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
+def read_registered(folder: Path, manifest: dict[str, Any]) -> dict[str, float] | None:
+    """The bounds registered before a capture; None where there are none.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the dump.
+    manifest : dict
+        Its manifest.
+
+    Raises
+    ------
+    InputError
+        When the file is missing, or is not the one the manifest has the SHA-256 of.
+    """
+    if "registered" not in manifest:
+        return None
+    path = folder / REGISTERED
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"dump: cannot read {path} ({error.strerror})") from None
+    if (found := hashlib.sha256(content).hexdigest()) != manifest["registered"]["sha256"]:
+        raise InputError(
+            f"dump: {path} is altered: sha256 {found}, not the manifest's; bounds stay as written"
+        )
+    bounds: dict[str, float] = json.loads(content)
+    return bounds
+
+
 def _check(manifest: Any, path: Path) -> None:
     if not isinstance(manifest, dict) or "schema" not in manifest:
         raise InputError(f"dump: {path} names no schema; it is not the manifest of a dump")
@@ -155,8 +188,28 @@ def _check(manifest: Any, path: Path) -> None:
     ):
         if not _whole(entries, low, high):
             raise InputError(f"dump: {path}: {field} is {entries!r}, not a list of whole numbers in range")
+    _check_tags(manifest, path)
     if (computed := identity_of(manifest).id) != manifest["id"]:
         raise InputError(f"dump: {path}: id {manifest['id']!r} does not follow from its fields ({computed})")
+
+
+def _check_tags(manifest: dict[str, Any], path: Path) -> None:
+    """What only dumps of tasks have: tagged positions and registered bounds."""
+    if "registered" in manifest:
+        _check_field(manifest, "registered", dict, path)
+        _check_field(manifest["registered"], "sha256", str, path, "registered.")
+    if manifest.get("tags") is None:
+        return
+    _check_field(manifest, "tags", list, path)
+    lengths = manifest["tokens"]["lengths"]
+    if len(manifest["tags"]) != len(lengths):
+        raise InputError(f"dump: {path}: tags has {len(manifest['tags'])} entries, expected {len(lengths)}")
+    for i, (tags, n) in enumerate(zip(manifest["tags"], lengths, strict=True)):
+        named = isinstance(tags, dict) and all(
+            positions == [] or _whole(positions, 0, n) for positions in tags.values()
+        )
+        if not named:
+            raise InputError(f"dump: {path}: tags[{i}] is no table of names and positions in 0..{n - 1}")
 
 
 def _whole(entries: Any, low: int, high: int | None) -> bool:

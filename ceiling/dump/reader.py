@@ -1,5 +1,6 @@
 """A dump opened for reading: memory-mapped documents, checked as far as they are used."""
 
+import math
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ceiling.dump.header import STORAGE, Tensor, read_header, widen
-from ceiling.dump.manifest import document_name, read_manifest, tokens_sha256
+from ceiling.dump.manifest import document_name, read_manifest, read_registered, tokens_sha256
 from ceiling.durable import sha256
 from ceiling.problem import InputError, Row
 
@@ -82,12 +83,34 @@ class Dump:
             raise InputError(f"document: {index} is outside 0..{self.n_documents - 1} of dump {self.path}")
         return Document(self, index)
 
+    @cached_property
+    def scaling(self) -> tuple[float, ...]:
+        """Factor on ``q·k``, by layer of the model; InputError where the manifest does not say."""
+        found = self.manifest["architecture"].get("scaling")
+        if not (isinstance(found, list) and len(found) == self.n_layers and all(map(_positive, found))):
+            raise InputError(
+                f"dump: {self.path}: architecture.scaling is {found!r}, expected {self.n_layers} positive "
+                "numbers; without them no row can be recomputed from queries and keys"
+            )
+        return tuple(float(factor) for factor in found)
+
+    @cached_property
+    def soft_cap(self) -> float | None:
+        """Bound ``c`` of a model whose logits are ``c·tanh(q·k·scaling / c)``; None where there is none."""
+        found = self.manifest["architecture"].get("soft_cap")
+        if found is not None and not _positive(found):
+            raise InputError(
+                f"dump: {self.path}: architecture.soft_cap is {found!r}, not a positive number or null"
+            )
+        return None if found is None else float(found)
+
     def verify(self) -> None:
         """Compare the SHA-256 of every file and of the tokens with the manifest, or raise `InputError`."""
         for index, entry in enumerate(self.manifest["files"]):
             name = self.path / document_name(index)
             if (found := sha256(name)) != entry["sha256"]:
                 raise InputError(f"dump: {name} is altered: sha256 {found}, manifest says {entry['sha256']}")
+        read_registered(self.path, self.manifest)
         found = tokens_sha256(self.document(i).tokens for i in range(self.n_documents))
         if found != self.manifest["tokens"]["sha256"]:
             raise InputError(f"dump: {self.path}: the tokens are not those of the manifest (sha256 {found})")
@@ -210,6 +233,10 @@ class Document:
         except KeyError:
             layers = ", ".join(map(str, self.dump.layers))
             raise InputError(f"dump: {self.path} has no {name}; captured layers: {layers}") from None
+
+
+def _positive(number: Any) -> bool:
+    return type(number) in (int, float) and 0 < number < math.inf
 
 
 def _check_size(path: Path, entry: dict[str, Any]) -> None:

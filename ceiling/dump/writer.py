@@ -18,6 +18,7 @@ from ceiling.dump.header import STORAGE, Tensor, lay_out
 from ceiling.dump.manifest import (
     MANIFEST,
     PARTIAL,
+    REGISTERED,
     SCHEMA,
     Identity,
     document_name,
@@ -73,6 +74,7 @@ class DumpWriter:
         key = hashlib.sha256(variant.encode()).hexdigest()[:8]
         self.folder = target.parent / f".{target.name}.{identity.id}-{key}{PARTIAL}"
         self._lock: int | None = None
+        self._registered: str | None = None
         self.records: dict[int, dict[str, Any]] = {}
 
     def __enter__(self) -> Self:
@@ -108,6 +110,31 @@ class DumpWriter:
         self.records[index] = record
         return record
 
+    def register(self, bounds: Mapping[str, float]) -> None:
+        """Write down, before the first document, the bounds that the dump's results will be held against.
+
+        Parameters
+        ----------
+        bounds : mapping
+            Name -> number. A resumed run keeps what the first one wrote.
+
+        Raises
+        ------
+        InputError
+            When the first run wrote others, or documents without any.
+        """
+        path, content = self.folder / REGISTERED, _json(bounds)
+        redo = f"remove {self.folder} and capture anew"
+        if path.exists():
+            if path.read_bytes() != content:
+                raise InputError(f"registered: {self.target} was begun under other bounds ({path}); {redo}")
+        elif next(self.folder.glob("*.safetensors"), None) is not None:
+            raise InputError(f"registered: {self.target} was begun without bounds; {redo}")
+        else:
+            with _named(path):
+                durable.write(path, content)
+        self._registered = hashlib.sha256(content).hexdigest()
+
     @contextlib.contextmanager
     def document(self, index: int, layout: Layout) -> Iterator["DocumentFile"]:
         """Open document `index` for writing; it counts once the block ends without an exception."""
@@ -137,7 +164,8 @@ class DumpWriter:
         ----------
         manifest : mapping
             Everything but what follows from what was written (``id``, ``positions``, ``dtype``, ``backend``,
-            ``layers``, ``queries``, ``files``) and from here and now (``schema``, ``created``, ``software``).
+            ``layers``, ``queries``, ``registered``, ``files``) and from here and now (``schema``,
+            ``created``, ``software``).
         documents : int
             How many documents the dump has; each must have been written, or found by `done`.
         """
@@ -154,6 +182,7 @@ class DumpWriter:
             "positions": [list(p) for p in self.identity.positions],
             "layers": list(self.layers),
             "queries": self.queries,
+            **({} if self._registered is None else {"registered": {"sha256": self._registered}}),
             "files": files,
         }
         with _named(self.target):
@@ -249,4 +278,8 @@ def _sidecar(path: Path) -> Path:
 
 
 def _write_json(path: Path, content: Mapping[str, Any]) -> None:
-    durable.write(path, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
+    durable.write(path, _json(content))
+
+
+def _json(content: Mapping[str, Any]) -> bytes:
+    return (json.dumps(dict(content), indent=1, allow_nan=False) + "\n").encode()

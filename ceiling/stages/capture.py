@@ -15,9 +15,9 @@ from torch import Tensor
 
 from ceiling import models, texts
 from ceiling.capture import (
-    BACKEND,
     Architecture,
     Layer,
+    backend,
     capture,
     check_length,
     check_model,
@@ -49,6 +49,8 @@ class Plan:
         Token ids every document starts with.
     layers : tuple of int
         Captured layers.
+    tags : tuple of dict, or None
+        Of a task text: tagged positions by name, for each document.
     queries : bool
     device, dtype : str
         After ``auto`` and defaults.
@@ -67,6 +69,7 @@ class Plan:
     text: texts.Text
     tokens: np.ndarray
     prefix: tuple[int, ...]
+    tags: tuple[dict[str, list[int]], ...] | None
     layers: tuple[int, ...]
     queries: bool
     device: str
@@ -114,7 +117,7 @@ def plan(
     queries : bool
         Also write all query vectors.
     seed : int
-        Of the sampled positions.
+        Of the sampled positions, and of a task's facts.
     device, dtype : str
         See `ceiling.models.load`.
 
@@ -129,7 +132,7 @@ def plan(
     OSError
         When a built-in model cannot be downloaded.
     """
-    source, opened = models.resolve(model), texts.open_text(text)
+    source, opened = models.resolve(model), texts.open_text(text, seed)
     if documents < 1:
         raise InputError(f"documents: {documents} is not positive")
     device, dtype = models.placement(device, dtype)
@@ -144,9 +147,13 @@ def plan(
     chosen = _check_layers(layers, config.num_hidden_layers)
     coder = models.tokenizer(folder)
     prefix = models.start_tokens(coder)
-    ids = texts.documents(opened, models.encoder(coder), documents, tokens, prefix)
+    ids, tags = _documents(opened, models.encoder(coder), documents, tokens, prefix)
+    if tags is not None:
+        positions = tuple(
+            texts.with_retrieval(drawn, tags[i]["retrieval"], seed, i) for i, drawn in enumerate(positions)
+        )
     identity = Identity(
-        folder.weights_sha256(), folder.config_sha256(), tokens_sha256(ids), positions, dtype, BACKEND
+        folder.weights_sha256(), folder.config_sha256(), tokens_sha256(ids), positions, dtype, backend(bare)
     )
     size = documents * len(chosen) * layer_bytes(config, tokens, rows, queries, models.DTYPES[dtype].itemsize)
     complete = same_dump(out, identity, layers=chosen, queries=queries)
@@ -159,6 +166,7 @@ def plan(
         text=opened,
         tokens=ids,
         prefix=prefix,
+        tags=tags,
         layers=chosen,
         queries=queries,
         device=device,
@@ -218,11 +226,13 @@ def run(plan: Plan, progress: Progress | None = None) -> Path:
 def run_loaded(plan: Plan, loaded: models.LoadedModel, progress: Progress | None = None) -> Path:
     """`run` with the model loaded already."""
     tell = progress or (lambda: None)
-    shape = probe(loaded.model, plan.tokens[0])
     where = _device_name(plan.device)
     with DumpWriter(
         plan.out, plan.identity, layers=plan.layers, queries=plan.queries, device=where
     ) as writer:
+        if plan.tags is not None:  # before anything is computed that the bounds are about
+            writer.register(texts.BOUNDS)
+        shape = probe(loaded.model, plan.tokens[0])
         for index in range(len(plan.tokens)):
             if writer.done(index) is None:
                 _document(plan, loaded.model, shape, writer, index, tell)
@@ -264,6 +274,20 @@ def _document(
         with capture(model, positions, plan.queries, write):
             forward(model, tokens)
         file.note["fidelity"] = [fidelity[layer] for layer in plan.layers]
+
+
+def _documents(
+    text: texts.Text,
+    encode: Callable[[str], list[int]],
+    documents: int,
+    tokens: int,
+    prefix: tuple[int, ...],
+) -> tuple[np.ndarray, tuple[dict[str, list[int]], ...] | None]:
+    """Token ids [documents, tokens], and what a task tags in them."""
+    if text.task is None:
+        return texts.documents(text, encode, documents, tokens, prefix), None
+    placed = texts.task_documents(text, encode, documents, tokens, prefix)
+    return np.stack([document.tokens for document in placed]), tuple(document.tags for document in placed)
 
 
 def _layout(plan: Plan, shape: Architecture) -> dict[str, tuple[str, tuple[int, ...]]]:
@@ -310,6 +334,7 @@ def _manifest(
             for k, layer in enumerate(plan.layers)
         ],
         "command": plan.command,
+        **({} if plan.tags is None else {"tags": list(plan.tags)}),
     }
 
 

@@ -1,8 +1,10 @@
 """The tables that every run over a dump writes beside its results: ``documents`` and ``rows``."""
 
+import json
 from typing import Any
 
 from ceiling.dump import Document, Dump
+from ceiling.dump.manifest import read_registered
 from ceiling.problem import InputError
 from ceiling.store import Shards, is_whole
 
@@ -24,7 +26,7 @@ def check_same(dump: Dump, dump_id: str) -> None:
 
 
 def _document(dump: Dump, document: Document) -> dict[str, list[Any]]:
-    text = dump.manifest["text"]
+    text, bounds = dump.manifest["text"], read_registered(dump.path, dump.manifest)
     return {
         "dump": [dump.id],
         "model": [dump.model],
@@ -32,8 +34,8 @@ def _document(dump: Dump, document: Document) -> dict[str, list[Any]]:
         "tokens": [len(document.tokens)],
         "text": [text["source"]],
         "text_sha256": [text["sha256"]],
-        "needles": [None],
-        "registered": [None],
+        "needles": [document.tags.get("needle")],
+        "registered": [None if bounds is None else json.dumps(bounds)],
     }
 
 
