@@ -19,6 +19,9 @@ N, POSITIONS = 64, [20, 40, 63]
 EAGER_TOLERANCE = 1e-5
 """Probability; float32 rounding of logits of size about 10, which eager and sdpa sum in different orders."""
 
+LOGIT_TOLERANCE = 1e-4
+"""Logits, of size about 10; float32 rounding through three layers."""
+
 
 @pytest.fixture(params=CONFIGS)
 def kind(request) -> str:
@@ -46,15 +49,22 @@ def test_masses_are_those_of_eager_attention(kind):
 
 def test_the_model_computes_what_it_computes_without(kind):
     model, ids = build(kind), tokens(N)
+    capped = kind == "gemma2"  # sdpa leaves the cap out: only eager computes what the model means
     with torch.inference_mode():
-        plain = model(ids).logits
+        plain = (build(kind, "eager") if capped else model)(ids).logits
         with capture(model, POSITIONS, queries=True):
             captured = model(ids).logits
-    assert torch.equal(plain, captured)
+    torch.testing.assert_close(captured, plain, rtol=0, atol=LOGIT_TOLERANCE if capped else 0)
 
 
 def test_windows_are_the_models_own():
-    for kind, windows in (("llama", [None] * 3), ("mistral", [16] * 3), ("gemma3_text", [16, None, 16])):
+    alternating = [16, None, 16]
+    for kind, windows in (
+        ("llama", [None] * 3),
+        ("mistral", [16] * 3),
+        ("gemma3_text", alternating),
+        ("gemma2", alternating),
+    ):
         model = build(kind)
         with torch.inference_mode(), capture(model, POSITIONS) as recording:
             model(tokens(N))

@@ -29,15 +29,6 @@ def test_models_whose_rows_would_not_be_their_attention(kind):
         pytest.fail("the block was entered")
 
 
-def test_gemma2_under_sdpa_is_refused_and_without_its_cap_is_not():
-    with pytest.raises(InputError, match="soft-capping: sdpa leaves the cap out"):
-        check_model(build("gemma2", "sdpa"))
-    model = build("gemma2", "sdpa", attn_logit_softcapping=None)
-    with torch.inference_mode(), capture(model, [30]) as recording:
-        model(tokens(40))
-    assert len(recording.layers) == 3
-
-
 def test_a_name_that_holds_ssm_is_no_state_space_model():
     """SeedOssMLP was once taken for one."""
     check_model(build("seed_oss"))
@@ -91,15 +82,17 @@ def test_calls_that_are_no_plain_causal_text(arguments: dict[str, Any], words):
     assert not ran
 
 
-def test_a_mask_of_ones_is_no_padding():
-    model = build("llama")
+@pytest.mark.parametrize("kind", ["llama", "gemma2"])
+def test_a_mask_of_ones_is_no_padding(kind):
+    model = build(kind)
     with torch.inference_mode(), capture(model, [3, 9]) as recording:
         model(input_ids=IDS, attention_mask=torch.ones_like(IDS))
     assert len(recording.layers) == 3
 
 
-def test_packed_texts_are_refused():
-    model = build("llama")
+@pytest.mark.parametrize("kind", ["llama", "gemma2"])
+def test_packed_texts_are_refused(kind):
+    model = build(kind)
     packed = torch.cat([torch.arange(8), torch.arange(8)])[None]
     with (
         pytest.raises(CaptureError, match="the mask shows 2 keys, expected 10"),

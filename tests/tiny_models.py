@@ -34,11 +34,12 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "query_pre_attn_scalar": 8,
         "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
     },
+    "gemma2": {"sliding_window": 16, "query_pre_attn_scalar": 8, "attn_logit_softcapping": 5.0},
 }
-"""What capture supports: GQA, QK-norm, a window shorter than the text, and both with alternating windows."""
+"""What capture supports: GQA, QK-norm, a window shorter than the text, both with alternating windows, and a
+soft cap that most logits feel, with alternating windows."""
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "gemma2": ({"attn_logit_softcapping": 50.0, "sliding_window": 16}, "soft-capping"),
     "gpt_oss": ({"num_local_experts": 2, "num_experts_per_tok": 1, "sliding_window": 16}, "sinks"),
     "deepseek_v3": (
         {

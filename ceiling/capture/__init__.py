@@ -3,9 +3,9 @@
 from ceiling.capture.architecture import Architecture as Architecture
 from ceiling.capture.architecture import forward as forward
 from ceiling.capture.architecture import probe as probe
+from ceiling.capture.backends import backend as backend
 from ceiling.capture.cost import forward_seconds as forward_seconds
 from ceiling.capture.cost import layer_bytes as layer_bytes
-from ceiling.capture.hooks import BACKEND as BACKEND
 from ceiling.capture.hooks import capture as capture
 from ceiling.capture.positions import sample_positions as sample_positions
 from ceiling.capture.recording import CaptureError as CaptureError
@@ -15,11 +15,11 @@ from ceiling.capture.refusals import check_length as check_length
 from ceiling.capture.refusals import check_model as check_model
 
 __all__ = [
-    "BACKEND",
     "Architecture",
     "CaptureError",
     "Layer",
     "Recording",
+    "backend",
     "capture",
     "check_length",
     "check_model",

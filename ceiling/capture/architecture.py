@@ -24,8 +24,8 @@ class Architecture:
     layers, heads, kv_heads, head_dim : int
     windows : tuple of int or None
         Keys a query sees at most, by layer; None where it sees all before it.
-    soft_cap : None
-        Of the logits; a model that has one is refused.
+    soft_cap : float or None
+        Bound ``c`` of the logits, ``c·tanh(q·k·scaling / c)``; None where they have none.
     qk_norm : bool
         Whether queries and keys are normalised by head.
     scaling : tuple of float
@@ -38,7 +38,7 @@ class Architecture:
     kv_heads: int
     head_dim: int
     windows: tuple[int | None, ...]
-    soft_cap: None
+    soft_cap: float | None
     qk_norm: bool
     scaling: tuple[float, ...]
 
@@ -55,7 +55,7 @@ def probe(model: Any, tokens: np.ndarray) -> Architecture:
     Raises
     ------
     InputError
-        When layers differ in heads or head size.
+        When layers differ in heads, head size or soft cap.
     ceiling.capture.CaptureError
         When the captured row is not the model's.
     """
@@ -69,6 +69,9 @@ def probe(model: Any, tokens: np.ndarray) -> Architecture:
     heads, kv_heads, head_dim, _, value_dim = shapes.pop()
     if value_dim != head_dim:
         raise InputError(f"model: values have {value_dim} components, keys {head_dim}; they must agree")
+    caps = {layer.soft_cap for layer in layers}
+    if len(caps) != 1:
+        raise InputError(f"model: layers differ in their soft cap, {sorted(caps, key=str)}; they must agree")
     backbone = model.get_decoder()
     return Architecture(
         type=backbone.config.model_type,
@@ -77,7 +80,7 @@ def probe(model: Any, tokens: np.ndarray) -> Architecture:
         kv_heads=kv_heads,
         head_dim=head_dim,
         windows=tuple(layer.window for layer in layers),
-        soft_cap=None,
+        soft_cap=caps.pop(),
         qk_norm=any(name.endswith((".q_norm", ".k_norm")) for name, _ in backbone.named_modules()),
         scaling=tuple(layer.scaling for layer in layers),
     )

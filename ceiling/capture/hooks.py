@@ -7,15 +7,11 @@ from typing import Any
 
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
-from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
-from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
+from ceiling.capture.backends import backend, functions
 from ceiling.capture.positions import ROWS, sample_positions
 from ceiling.capture.recording import CaptureError, Layer, Recording
 from ceiling.capture.refusals import check_call, check_model
-
-BACKEND = "sdpa"
-"""The attention implementation that computes the model's output while rows are recorded."""
 
 _numbers = itertools.count()  # one registry name for each open capture
 
@@ -29,8 +25,9 @@ def capture(
 ) -> Iterator[Recording]:
     """Record the attention rows of one forward of a loaded model.
 
-    Inside the block the model computes exactly what it computes under sdpa, and the softmax of the
-    sampled rows is formed beside it, in float32; no N×N matrix is made.
+    Inside the block the model computes exactly what it computes under sdpa (where it caps its logits,
+    what it computes eagerly, a block of queries at a time), and the softmax of the sampled rows is formed
+    beside it, in float32; no N×N matrix of logits is made.
 
     Parameters
     ----------
@@ -74,7 +71,7 @@ def capture(
         recording.positions = recording.positions or sample_positions(tokens, ROWS, seed=0, document=0)
 
     with contextlib.ExitStack() as stack:
-        name = stack.enter_context(_registered(recording))
+        name = stack.enter_context(_registered(recording, backend(model)))
         stack.enter_context(_attention(backbone, name))
         stack.callback(backbone.register_forward_pre_hook(before, with_kwargs=True).remove)
         yield recording
@@ -84,29 +81,37 @@ def capture(
 
 
 @contextlib.contextmanager
-def _registered(recording: Recording) -> Iterator[str]:
-    """Put an attention function that records, and sdpa's mask function, into transformers' registries."""
+def _registered(recording: Recording, implementation: str) -> Iterator[str]:
+    """Put an attention function that records, and its mask function, into transformers' registries."""
+    compute, mask_function = functions(implementation)
 
     def attention(
         module: nn.Module,
         query: Tensor,
         key: Tensor,
         value: Tensor,
-        attention_mask: Tensor | None,
+        attention_mask: Any,
         *args: Any,
         **kwargs: Any,
     ) -> tuple[Tensor, None]:
-        output, _ = ALL_ATTENTION_FUNCTIONS[BACKEND](
-            module, query, key, value, attention_mask, *args, **kwargs
+        output, _ = compute(module, query, key, value, attention_mask, *args, **kwargs)
+        recording.take(
+            module,
+            query,
+            key,
+            value,
+            attention_mask,
+            output,
+            scaling=kwargs.get("scaling"),
+            window=kwargs.get("sliding_window"),
+            soft_cap=kwargs.get("softcap"),
         )
-        scaling, window = kwargs.get("scaling"), kwargs.get("sliding_window")
-        recording.take(module, query, key, value, attention_mask, output, scaling=scaling, window=window)
         return output, None
 
     name = f"ceiling_capture_{next(_numbers)}"
     AttentionInterface.register(name, attention)
     # Without a mask function of the same name a windowed model silently runs full attention.
-    AttentionMaskInterface.register(name, ALL_MASK_ATTENTION_FUNCTIONS[BACKEND])
+    AttentionMaskInterface.register(name, mask_function)
     try:
         yield name
     finally:

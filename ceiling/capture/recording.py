@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from ceiling.capture.backends import RowMask, soft_capped
 from ceiling.capture.positions import check_positions
 
 FIDELITY_TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 4e-3, torch.float16: 4e-3}
@@ -40,6 +41,8 @@ class Layer:
         Keys a query sees at most; None when it sees all before it.
     scaling : float
         Factor on ``q·k`` before the softmax.
+    soft_cap : float or None
+        Bound ``c`` of the scaled logits, which enter the softmax as ``c·tanh(logit / c)``.
     """
 
     index: int
@@ -50,6 +53,7 @@ class Layer:
     deviation: Tensor
     window: int | None
     scaling: float
+    soft_cap: float | None
 
 
 class Recording:
@@ -82,11 +86,12 @@ class Recording:
         query: Tensor,
         key: Tensor,
         value: Tensor,
-        mask: Tensor | None,
+        mask: Tensor | RowMask | None,
         output: Tensor,
         *,
         scaling: float | None,
         window: int | None,
+        soft_cap: float | None = None,
     ) -> None:
         """Form the sampled rows of one attention call and compare them with its output.
 
@@ -95,14 +100,15 @@ class Recording:
         module : nn.Module
             The attention module; its ``layer_idx`` names the layer.
         query, key, value : Tensor, shape (1, heads, N, head_dim)
-            As handed to sdpa; `key` and `value` with the KV heads.
-        mask : Tensor or None
-            As handed to sdpa: boolean (True is visible) or additive; None is plain causal.
+            As handed to the backend; `key` and `value` with the KV heads.
+        mask : Tensor, RowMask or None
+            As handed to the backend: boolean (True is visible) or additive; None is plain causal.
         output : Tensor, shape (1, N, heads, head_dim)
         scaling : float or None
             None is ``head_dim ** -0.5``.
         window : int or None
             What the module says; checked against what the mask shows.
+        soft_cap : float or None
 
         Raises
         ------
@@ -121,7 +127,7 @@ class Recording:
 
         grouped = query[0, :, rows].float().unflatten(0, (key.shape[1], -1))  # kv_heads, group, rows, d
         logits = torch.einsum("kgrd,knd->kgrn", grouped, key[0].float()).flatten(0, 1).mul_(scale)
-        masses = torch.softmax(logits.add_(bias), dim=-1)  # heads, rows, N
+        masses = torch.softmax(soft_capped(logits, soft_cap).add_(bias), dim=-1)  # heads, rows, N
         deviation = _deviation(masses, value[0].float(), output[0, rows].float())
         self._check_fidelity(layer, deviation.cpu(), query.dtype)
 
@@ -137,6 +143,7 @@ class Recording:
             deviation=deviation.cpu(),
             window=window,
             scaling=scale,
+            soft_cap=None if soft_cap is None else float(soft_cap),
         )
         if self._on_layer is None:
             self.layers[layer] = taken
@@ -161,10 +168,12 @@ class Recording:
         )
 
 
-def _bias(mask: Tensor | None, rows: Tensor, n: int) -> tuple[Tensor, Tensor]:
+def _bias(mask: Tensor | RowMask | None, rows: Tensor, n: int) -> tuple[Tensor, Tensor]:
     """Additive float32 bias [1 or heads, rows, N], and how many keys each row sees in the first head."""
     if mask is None:
         visible = torch.arange(n, device=rows.device)[None, None, :] <= rows[None, :, None]
+    elif isinstance(mask, RowMask):
+        visible = mask.visible(rows, 0, n)[None]
     else:
         picked = mask[0, :, rows.to(mask.device), :n].to(rows.device)
         if picked.dtype != torch.bool:  # additive: hidden keys carry the dtype's lowest number, or -inf

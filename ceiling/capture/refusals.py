@@ -102,11 +102,6 @@ def _attentions(backbone: nn.Module) -> Iterator[nn.Module]:
             yield module
 
 
-def _soft_capped(config: Any, backbone: nn.Module) -> bool:
-    own = (getattr(module, "attn_logit_softcapping", None) for module in _attentions(backbone))
-    return getattr(config, "attn_logit_softcapping", None) is not None or any(cap is not None for cap in own)
-
-
 def _sinks(_: Any, backbone: nn.Module) -> bool:
     return any(_SINK.search(name) for name, _ in backbone.named_parameters())
 
@@ -141,7 +136,6 @@ def _odd_dtype(_: Any, backbone: nn.Module) -> bool:
 
 
 REFUSALS: tuple[tuple[str, Callable[[Any, nn.Module], bool]], ...] = (
-    ("attention soft-capping: sdpa leaves the cap out", _soft_capped),
     ("attention sinks: the softmax denominator holds more than the visible keys", _sinks),
     ("multi-head latent attention: its cache holds no keys and values by head", _latent),
     ("linear, recurrent or state-space layers: they have no attention rows", _recurrent),
