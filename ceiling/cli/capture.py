@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 def capture(
     model: Annotated[
-        str, typer.Option(help="Built-in (see `ceiling models`), local folder, or Hugging Face id.")
+        str,
+        typer.Option(help="Built-in (see `ceiling models`), local folder or .gguf file, or Hugging Face id."),
     ] = "smollm2-135m",
     text: Annotated[
         str,

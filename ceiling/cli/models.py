@@ -11,7 +11,7 @@ def models(
         typer.Option(help="Download and convert this model now, so that later runs need no network."),
     ] = None,
 ) -> None:
-    """List the built-in models; --model also takes a local folder or a Hugging Face id."""
+    """List the built-in models; --model also takes a local folder, a .gguf file or a Hugging Face id."""
     from ceiling.models.built_in import converted_folder
     from ceiling.models.catalogue import BUILT_INS
     from ceiling.models.source import resolve
@@ -23,8 +23,9 @@ def models(
         folder = converted_folder(built_in)
         typer.echo(built_in.name)
         typer.echo(f"  family   {built_in.family}")
-        typer.echo(f"  package  PyPI {built_in.package}=={built_in.version} ({built_in.megabytes} MB)")
-        typer.echo(f"  file     {built_in.file}")
+        typer.echo(f"  package  PyPI {built_in.revision} ({built_in.megabytes} MB)")
+        for part in built_in.parts:
+            typer.echo(f"  file     {part.file}")
         typer.echo(f"  sha256   {built_in.sha256}")
         typer.echo(f"  licence  {built_in.licence}")
         typer.echo(f"  cached   {folder if folder.exists() else 'no; the first use downloads it'}")

@@ -1,4 +1,4 @@
-"""Models by name: a built-in, a local folder or a Hugging Face id, all ending as one local folder.
+"""Models by name: built-in, local folder, GGUF file or Hugging Face id, all ending as one local folder.
 
 Lazy, so that listing the built-ins does not load torch and transformers.
 """

