@@ -230,3 +230,26 @@ def test_every_column_has_a_meaning_and_every_measure_a_unit():
             assert "\n" not in column.meaning
             if str(column.type) == "Float64":
                 assert column.unit, name
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--selector", "streaming-llm", "--budgets", "2"],
+        ["--selector", "top-mass", "--selector", "balancing", "--budgets", "2,3", "--native", "4"],
+        ["--budgets", "2", "--reading", "per-query", "--allocation", "pyramid", "--native", "none"],
+    ],
+)
+def test_a_hole_of_scores_is_filled_by_the_command_named(
+    run: Run, dump: Path, tmp_path: Path, options: list[str]
+):
+    store = tmp_path / "store"
+    assert main(["score", "--dump", str(dump), "--store", str(store), *options]) == 0
+    gone = sorted((store / "scores").rglob("*.parquet"))[1]
+    gone.unlink()
+    code, out, _ = run("check", "--store", store, "--dump", dump)
+    command = next(line for line in out.splitlines() if line.startswith("ceiling score --dump "))
+    assert code == 1
+    mend([command])
+    assert gone.exists()
+    assert len({path.parent for path in (store / "scores").rglob("*.parquet")}) == 1

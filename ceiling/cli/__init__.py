@@ -7,7 +7,19 @@ from typing import Annotated
 
 import typer
 
-from ceiling.cli import capture, certify, demo, enumerate, figures, models, query, store, sweep, zero_error
+from ceiling.cli import (
+    capture,
+    certify,
+    demo,
+    enumerate,
+    figures,
+    models,
+    query,
+    score,
+    store,
+    sweep,
+    zero_error,
+)
 from ceiling.problem import InputError
 
 app = typer.Typer(
@@ -22,6 +34,7 @@ app.command("models")(models.models)
 app.command("capture")(capture.capture)
 app.command("enumerate")(enumerate.enumerate_dump)
 app.command("certify")(certify.certify)
+app.command("score")(score.score)
 app.command("query")(query.query)
 app.command("figures")(figures.figures)
 app.command("sweep")(sweep.sweep)

@@ -17,6 +17,9 @@ def figures(
     out: Annotated[Path, typer.Option(help="Folder to write into.")] = Path("figures-out"),
     only: Annotated[str | None, typer.Option(help="Names, comma-separated; all if absent.")] = None,
     config: ConfigOption = None,
+    text: Annotated[
+        str | None, typer.Option(help="Count this text's rows; if absent all but code and tasks.")
+    ] = None,
 ) -> None:
     """Draw the figures of a store: each as PNG, PDF, CSV and Markdown beside the paper's numbers."""
     scripts = {path.stem: path for path in sorted(scripts_folder().glob("*.py")) if path.stem[0] != "_"}
@@ -25,7 +28,8 @@ def figures(
         if name not in scripts:
             raise InputError(f"only: no figure {name!r}; there are {', '.join(scripts)}")
     arguments = ["--store", str(store), "--out", str(out)]
-    arguments += [] if config is None else ["--config", config]
+    for option, value in (("--config", config), ("--text", text)):
+        arguments += [] if value is None else [option, value]
     refused: list[tuple[str, InputError]] = []
     for name in dict.fromkeys(names):
         try:
@@ -36,18 +40,20 @@ def figures(
                 raise
             refused.append((name, error))
     if len(refused) == len(scripts):
-        raise refused[0][1]
+        # What a store lacks first of all is instances; the tables that rest on them come later.
+        raise min((error for _, error in refused), key=lambda error: not str(error).startswith("instances:"))
     for name, reason in refused:
         stale = f"; {name}.* in {out} is an earlier run's" if (out / f"{name}.png").exists() else ""
         typer.echo(f"{name} is not drawn: {reason}{stale}", err=True)
 
 
 def arguments(description: str | None, argv: Sequence[str] | None) -> argparse.Namespace:
-    """Parse what every figure script takes: ``--store``, ``--out`` and ``--config``."""
+    """Parse what every figure script takes: ``--store``, ``--out``, ``--config`` and ``--text``."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--store", required=True, help="folder of the store, or the URI of a copy")
     parser.add_argument("--out", type=Path, default=Path("figures-out"), help="folder to write into")
     parser.add_argument("--config", help="one configuration, where the store holds several")
+    parser.add_argument("--text", help="count this text's rows; if absent all but code and tasks")
     return parser.parse_args(argv)
 
 

@@ -181,6 +181,8 @@ def _command(health: "Health", config: str | None, store: Path) -> list[str]:
         return ["certify", *_certify_options(record, store)]
     if "bits" in record:
         return ["zero-error", *_zero_error_options(record, config)]
+    if "selectors" in record:
+        return ["score", *_score_options(record)]
     if "extras" not in record:
         raise LookupError("run the command that made it again")
     extras = {s: record["extras"][str(s)] for s in sorted(map(int, record["extras"]))}
@@ -227,6 +229,21 @@ def _zero_error_options(record: dict[str, Any], config: str) -> list[str]:
         )
     texts = {n: ",".join(map(str, v)) if isinstance(v, list) else str(v) for n, v in asked.items()}
     return [word for n, text in texts.items() if asked[n] is not None for word in (f"--{n}", text)]
+
+
+def _score_options(record: dict[str, Any]) -> list[str]:
+    """Options of ``ceiling score`` that give a configuration, or LookupError."""
+    from ceiling.stages.panel import ENGINE
+
+    if record["engine"] != ENGINE:
+        raise LookupError(f"made by another version of this program, engine {record['engine']}")
+    chosen = record["selectors"]
+    readings = {reading for each in chosen for reading in each["readings"]}
+    options = [word for each in chosen for word in ("--selector", each["name"])]
+    options += ["--reading", *readings] if len(readings) == 1 else []
+    for name, values in (("budgets", "budgets"), ("native", "native"), ("allocation", "allocations")):
+        options += [f"--{name}", ",".join(map(str, record[values])) or "none"]
+    return options
 
 
 def _print(frame: "pl.DataFrame", format: Format) -> None:

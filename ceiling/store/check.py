@@ -252,7 +252,7 @@ class _Scan:
             units = set(wanted.get(dump, ())) or self.shown(dump)
             for table in ("documents", "rows"):
                 self.find_missing(Place(table, dump, None), {unit[:1] for unit in units})
-            self.find_other_holes(dump)
+            self.find_other_holes(dump, set(wanted.get(dump, ())))
             if absent:
                 continue
             configs = self.configurations("instances", dump) or everywhere
@@ -267,15 +267,15 @@ class _Scan:
                 if dump in wanted:
                     self.compare_counts(place, wanted[dump])
 
-    def find_other_holes(self, dump: str) -> None:
-        """Documents that lack a layer which another has, in results other than instances.
+    def find_other_holes(self, dump: str, wanted: set[Unit]) -> None:
+        """Units of a dump that is there, or layers that another document has, in results besides instances.
 
         A record that names a manifest says that only some of them were wanted.
         """
         for table in CONFIGURED[1:]:
             for config in self.configurations(table, dump):
                 if not self.health.records.get((dump, config), {}).get("manifest"):
-                    self.find_missing(Place(table, dump, config), self.shown(dump, table))
+                    self.find_missing(Place(table, dump, config), wanted or self.shown(dump, table))
 
     def shown(self, dump: str, of: str = "instances") -> set[Unit]:
         """Every document with every layer that table `of` holds anything of."""
