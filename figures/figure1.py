@@ -5,7 +5,8 @@ from pathlib import Path
 
 import polars as pl
 
-from ceiling.analysis import beside, ceiling_table, counts
+from ceiling.analysis import beside, ceiling_table, counts, differences, of_text, texts_note
+from ceiling.analysis.reference import DIFFERS
 from ceiling.analysis.summary import LOWER_BOUND
 from ceiling.cli.figures import arguments
 from ceiling.plots import ceiling_bars, write
@@ -27,13 +28,17 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     from ceiling.store import open_store
 
-    ours = ceiling_table(open_store(args.store, args.config).instances)
+    store = open_store(args.store, args.config)
+    ours = ceiling_table(of_text(store.instances, store.documents, args.text))
     paper = pl.read_csv(REFERENCE, schema_overrides={"paper": pl.String})
+    stated = pl.read_csv(REFERENCE, infer_schema=False).filter(pl.col("quantity").is_in(QUANTITIES))
+    differ = differences(ours, stated.with_columns(pl.col("s").cast(pl.Int64)))
     tables = {
         "Ours beside the paper's": beside(ours, paper, QUANTITIES),
         "Where the paper says so": paper.filter(pl.col("quantity").is_in(QUANTITIES)),
     }
-    caption = f"{CAPTION} {LOWER_BOUND}\n\n{counts(ours)}"
+    note = f"{counts(ours)} {texts_note(store.instances, store.documents, args.text)}"
+    caption = f"{CAPTION} {LOWER_BOUND}\n\n{differ} {DIFFERS}\n\n{note}"
     for path in write(args.out, "figure1", ceiling_bars(ours, paper), ours, caption, tables):
         print(path)
 

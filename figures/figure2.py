@@ -1,30 +1,26 @@
-"""Figure 2: the map of (layer, head) cells, and how well dropped mass predicts."""
+"""Figure 2: the map of (layer, head) cells, how well dropped mass predicts, and whether texts agree."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
 
-from ceiling.analysis import (
-    beside,
-    calibration_table,
-    cell_map,
-    counts,
-    map_table,
-    prediction_table,
-    readable,
-)
+from ceiling import analysis
+from ceiling.analysis import beside, by_context, cell_map, counts, map_table, of_text, readable, texts_note
+from ceiling.analysis.agreement import AGREEMENT
 from ceiling.analysis.cells import FLAT_MASS, MAP_BUDGET
+from ceiling.analysis.instances import COLUMNS
+from ceiling.analysis.reference import DIFFERS
 from ceiling.cli.figures import arguments
 from ceiling.plots import cell_maps, write
 
-REFERENCE = Path(__file__).parent / "reference"
+REFERENCE = Path(__file__).parent / "reference" / "forced_weights_text.csv"
 CAPTION = f"""**Figure 2.** Median dropped mass and median κ̂ of every layer and head at s = {MAP_BUDGET};
 dots mark flat cells, median dropped mass above {FLAT_MASS}; a cell without a measured row is grey.
 `cell_auc`: whether a cell's median dropped mass tells a median κ̂ above 1.11. `edge_interior`: rate of
 κ̂ > 1.11 in the first and last eighth of the layers (rounded up) over the rest. `rho_depth`: Spearman's
-correlation, over layers, of median dropped mass and that rate. The paper gives no formula for these three."""
-PANEL = ("family", "auc_dropped_mass", "^edge_interior.*$", "rho_depth")
+correlation, over layers, of median dropped mass and that rate. The paper gives no formula for these three.
+Within a cell, all budgets pooled, `auc` and the logistic fit are of the dropped mass for κ̂ > 1.11."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -33,21 +29,29 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     from ceiling.store import open_store
 
-    instances = open_store(args.store, args.config).instances
-    cells, ours, prediction = cell_map(instances), map_table(instances), prediction_table(instances)
-    paper = pl.read_csv(REFERENCE / "forced_weights_text.csv")
-    panel = pl.read_csv(REFERENCE / "forced_weights_table6_panel.csv").select(PANEL)
-    fit = ["n_labelled", "auc", "intercept", "slope", "fit"]
+    store = open_store(args.store, args.config)
+    instances = of_text(store.instances, store.documents, args.text).select(COLUMNS).collect()
+    cells, ours = cell_map(instances), map_table(instances)
+    within, prediction = analysis.cell_predictions(instances), analysis.prediction_table(instances)
+    texts = by_context(store.instances.select(COLUMNS), store.documents)
+    paper = pl.read_csv(REFERENCE)
+    stated = pl.read_csv(REFERENCE, infer_schema=False).filter(pl.col("quantity").str.ends_with("auc"))
+    differ = analysis.differences(pl.concat([ours, prediction], how="diagonal"), stated.drop("s"))
+    fits = readable(prediction, ["n_labelled", "auc", "intercept", "slope", "fit"])
     tables = {
         "The map": readable(ours, ["cells", "flat_cells", "cell_auc", "edge_interior", "rho_depth"]),
-        "The map beside the paper's": beside(ours, paper, ["cell_auc"]),
-        "AUC beside the paper's": beside(prediction, paper, ["auc"]),
-        "AUC of dropped mass for κ̂ > 1.11, and the label's logistic fit": readable(prediction, fit),
-        "Calibration of the pooled fit, by decile of dropped mass": calibration_table(instances),
-        "The paper's panel (its table 6)": panel,
+        "Beside the paper's": pl.concat(
+            [beside(ours, paper, ["cell_auc"]), beside(prediction, paper, ["auc"])]
+        ),
+        "AUC of dropped mass for κ̂ > 1.11, and the label's logistic fit": fits,
+        "Within cells": analysis.cell_summary(within),
+        "Calibration of the pooled fit, by decile of dropped mass": analysis.calibration_table(instances),
+        "Agreement of the map between texts": analysis.agreement_table(texts),
     }
-    caption = f"{CAPTION}\n\n{counts(ours)}"
-    for path in write(args.out, "figure2", cell_maps(cells, ours), cells, caption, tables):
+    note = f"{counts(ours)} {texts_note(store.instances, store.documents, args.text)}"
+    data = cells.join(within, on=["model", "layer", "head"], how="left", maintain_order="left")
+    caption = f"{CAPTION} Between texts, {AGREEMENT}\n\n{differ} {DIFFERS}\n\n{note}"
+    for path in write(args.out, "figure2", cell_maps(cells, ours), data, caption, tables):
         print(path)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from ceiling.analysis import certification_table, counts, interval_table
+from ceiling.analysis import certification_table, counts, interval_table, of_text, texts_note
 from ceiling.analysis.certificates import floor_name
 from ceiling.analysis.certification import PROVED, SEMANTICS
 from ceiling.cli.figures import arguments
@@ -23,11 +23,13 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     from ceiling.store import open_store
 
-    certificates = open_store(args.store, args.config).certificates
+    store = open_store(args.store, args.config)
+    certificates = of_text(store.certificates, store.documents, args.text)
     ours = interval_table(certificates)
     names = [floor_name(floor) for floor in ours["mass_floor"]]
     shown = ours.select("model", pl.Series("floor", names, dtype=pl.String), "s", "decile", *SHOWN)
     note = counts(certification_table(certificates))
+    note += f" {texts_note(store.certificates, store.documents, args.text)}"
     caption = f"{CAPTION}\n\n{SEMANTICS}\n\n{PROVED}\n\nAn instance counts once under each floor. {note}"
     tables = {"Medians by decile of dropped mass": shown}
     for path in write(args.out, "intervals", interval_panels(ours), ours, caption, tables):

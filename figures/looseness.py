@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from ceiling.analysis import certification_table, counts, looseness, looseness_table
+from ceiling.analysis import certification_table, counts, looseness, looseness_table, of_text, texts_note
 from ceiling.analysis.certification import PROVED, SEMANTICS
 from ceiling.cli.figures import arguments
 from ceiling.plots import looseness_dots, write
@@ -23,10 +23,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     from ceiling.store import open_store
 
     store = open_store(args.store, args.config)
-    rows = looseness(store.certificates, store.instances)
+    certificates = of_text(store.certificates, store.documents, args.text)
+    rows = looseness(certificates, store.instances)
     table = looseness_table(rows)
-    unrestricted = store.certificates.filter(pl.col("mass_floor") == 0)
+    unrestricted = certificates.filter(pl.col("mass_floor") == 0)
     note = counts(certification_table(unrestricted, store.instances))
+    note += f" {texts_note(store.certificates, store.documents, args.text)}"
     caption = f"{CAPTION}\n\n{SEMANTICS}\n\n{PROVED}\n\nCertified: {note}"
     tables = {"Medians by layers": table}
     for path in write(args.out, "looseness", looseness_dots(rows, table), rows, caption, tables):

@@ -5,15 +5,17 @@ from pathlib import Path
 
 import polars as pl
 
-from ceiling.analysis import certification_table, counts, readable
+from ceiling.analysis import certification_table, counts, differences, of_text, ranges, readable, texts_note
 from ceiling.analysis.certificates import floor_name
 from ceiling.analysis.certification import PROVED, SEMANTICS, TABLE7
+from ceiling.analysis.reference import DIFFERS
 from ceiling.cli.figures import arguments
 from ceiling.plots import certified_bars, write
 
 REFERENCE = Path(__file__).parent / "reference" / "forced_weights_table7_certification.csv"
 PROVED_HERE = ("closable_lower", "closable_upper", "lower_over_upper", "light", "seconds", "seconds_p90")
 COUNTS = ("n_pool", "improved_known", "undecided", "confirmed")
+COMPARED = ("median_closable", "cap_unsolved_improved")
 CAPTION = """**Table 7.** Per budget and mass floor, the median of the closable share over certified
 instances, as the interval that is proved: from what a known set closes to what no set exceeds. Beside it
 the pool's median (diamond) and the paper's (cross), each dotted up to its cap: how far the median can rise
@@ -33,18 +35,18 @@ def main(argv: Sequence[str] | None = None) -> None:
     from ceiling.store import open_store
 
     store = open_store(args.store, args.config)
-    ours = certification_table(store.certificates, store.instances)
+    ours = certification_table(of_text(store.certificates, store.documents, args.text), store.instances)
     paper = pl.read_csv(REFERENCE)
-    theirs = paper.select(pl.lit("paper").alias("model"), "s", *TABLE7)
-    both = pl.concat([ours, theirs], how="diagonal")
+    both = pl.concat([ours, paper.select(pl.lit("paper").alias("model"), "s", *TABLE7)], how="diagonal")
     tables = {
         "Ours, then the paper's": _by_floor(both, TABLE7),
         "Proved of our rows": _by_floor(ours, PROVED_HERE),
+        "In counts": _by_floor(ours, COUNTS),
     }
-    tables["In counts"] = _by_floor(ours, COUNTS)
-    caption = (
-        f"{CAPTION}\n\n{SEMANTICS}\n\n{PROVED}\n\nAn instance counts once under each floor. {counts(ours)}"
-    )
+    note = f"{counts(ours)} {texts_note(store.certificates, store.documents, args.text)}"
+    stated = ranges(pl.read_csv(REFERENCE, infer_schema=False), COMPARED, "s")
+    note += f"\n\n{differences(ours.filter(mass_floor=ours['mass_floor'].min()), stated)} {DIFFERS}"
+    caption = f"{CAPTION}\n\n{SEMANTICS}\n\n{PROVED}\n\nAn instance counts once under each floor. {note}"
     for path in write(args.out, "table7", certified_bars(ours, paper), both, caption, tables):
         print(path)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ceiling.analysis import answer_table, solving_times
+from ceiling.analysis import answer_table, of_text, solving_times, texts_note
 from ceiling.cli.figures import arguments
 from ceiling.plots import time_lines, write
 
@@ -21,13 +21,15 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     from ceiling.store import open_store
 
-    zero_errors = open_store(args.store, args.config).zero_errors
+    store = open_store(args.store, args.config)
+    zero_errors = of_text(store.zero_errors, store.documents, args.text)
     times, answers = solving_times(zero_errors), answer_table(zero_errors)
     note = " ".join(
         f"{row['model']}: n = {row['n']:,} instances of {row['documents']} documents at {row['bits']} bits "
         f"({row['trivial']:,} trivial left out)."
         for row in answers.iter_rows(named=True)
     )
+    note += f" {texts_note(store.zero_errors, store.documents, args.text)}"
     tables = {"Answers": answers, "Seconds by keys, bits and engine": times}
     for path in write(args.out, "zero_error", time_lines(times), times, f"{CAPTION}\n\n{note}", tables):
         print(path)

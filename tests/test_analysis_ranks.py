@@ -77,15 +77,6 @@ def mean_ranks(values):
     return np.array([(values < v).sum() + ((values == v).sum() + 1) / 2 for v in values])
 
 
-def test_spearman_does_not_depend_on_the_chunks(monkeypatch):
-    rng = np.random.default_rng(1)
-    x, cluster, weights = rng.normal(size=50), rng.integers(0, 3, 50), rng.integers(0, 3, (20, 3))
-    y = x + rng.normal(size=50)
-    whole = ranks.spearman(x, y, cluster, weights)
-    monkeypatch.setattr(ranks, "CHUNK_VALUES", 120)
-    assert np.array_equal(ranks.spearman(x, y, cluster, weights), whole, equal_nan=True)
-
-
 @pytest.mark.parametrize("name", ["quantile", "share", "auc", "spearman"])
 def test_an_empty_sample_has_no_statistic(name):
     empty, flags, cluster = np.array([]), np.array([], dtype=bool), np.array([], dtype=int)

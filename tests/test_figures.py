@@ -8,18 +8,47 @@ import pytest
 
 from ceiling.cli.figures import figures, scripts_folder
 from ceiling.problem import InputError
-from tests.toy_store import toy_certificates, toy_instances, toy_zero_errors, write_toy_store
+from tests.toy_store import (
+    toy_certificates,
+    toy_documents,
+    toy_instances,
+    toy_rows,
+    toy_scores,
+    toy_zero_errors,
+    write_toy_documents,
+    write_toy_store,
+)
 
 SCRIPTS = sorted(p.stem for p in scripts_folder().glob("*.py") if not p.stem.startswith("_"))
 SUFFIXES = (".csv", ".md", ".pdf", ".png")
 
 
+TEXTS = {"python-docs": "d0c5d0c5d0c5", "python-code": "c0dec0dec0de", "task:needle": "7a5c7a5c7a5c"}
+"""The texts of the toy store, and their dumps."""
+
+REGISTERED = (
+    '{"closable_median_max": 0.09, "headroom_ratio_max": 2, "value_aware_share_max": 0.05, "auc_min": 0.7, '
+    '"map_agreement_min": 0.8}'
+)
+
+
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
-    instances = toy_instances("toy-1", documents=5)
-    folder = write_toy_store(tmp_path_factory.mktemp("store"), instances)
-    write_toy_store(folder, toy_certificates(instances, every=3), table="certificates")
-    return write_toy_store(folder, toy_zero_errors("toy-1"), table="zero_errors")
+    """One model on prose, code and a task, with everything measured of the prose."""
+    folder = tmp_path_factory.mktemp("store")
+    for seed, (text, dump) in enumerate(TEXTS.items()):
+        frame = toy_instances("toy-1", documents=5, seed=seed).with_columns(dump=pl.lit(dump))
+        documents = toy_documents(frame, text)
+        if text.startswith("task:"):
+            needles = pl.Series([[1, 2]] * documents.height, dtype=pl.List(pl.Int64))
+            documents = documents.with_columns(needles=needles, registered=pl.lit(REGISTERED))
+        write_toy_documents(write_toy_store(folder, frame), documents)
+        write_toy_documents(folder, toy_rows(frame, [256, 356]), table="rows")
+    prose = toy_instances("toy-1", documents=5).with_columns(dump=pl.lit(TEXTS["python-docs"]))
+    write_toy_store(folder, toy_scores(prose), table="scores")
+    write_toy_store(folder, toy_certificates(prose, every=3), table="certificates")
+    zero_errors = toy_zero_errors("toy-1").with_columns(dump=pl.lit(TEXTS["python-docs"]))
+    return write_toy_store(folder, zero_errors, table="zero_errors")
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +59,13 @@ def drawn(store, tmp_path_factory):
 
 
 def test_the_command_draws_every_figure(drawn):
-    assert SCRIPTS == ["figure1", "figure2", "intervals", "looseness", "table7", "table8", "zero_error"]
+    wanted = {
+        "prediction",
+        "zero_error",
+        *(f"figure{i}" for i in (1, 2)),
+        *(f"table{i}" for i in (1, 2, 6, 7, 8)),
+    }
+    assert wanted <= set(SCRIPTS)
     assert sorted(p.name for p in drawn.iterdir()) == [n + s for n in SCRIPTS for s in SUFFIXES]
 
 
@@ -73,16 +108,12 @@ def test_captions_of_certificates_say_what_no_floor_means_and_what_is_proved(dra
 
 
 def test_a_store_of_instances_draws_what_it_can_and_says_what_to_run(tmp_path, capsys):
-    store = write_toy_store(tmp_path / "store", toy_instances(documents=1))
+    store = write_toy_store(tmp_path / "store", toy_instances(documents=1, layers=2, heads=2))
     figures(store, tmp_path / "out")
-    assert {p.stem for p in (tmp_path / "out").iterdir()} == {"figure1", "figure2", "table8"}
+    drawn = {p.stem for p in (tmp_path / "out").iterdir()}
+    assert drawn == {"figure1", "figure2", "prediction", "table1", "table2", "table6", "table8"}
     err = capsys.readouterr().err.splitlines()
-    assert [line.split(" is not drawn: ")[0] for line in err] == [
-        "intervals",
-        "looseness",
-        "table7",
-        "zero_error",
-    ]
+    assert {line.split(" is not drawn: ")[0] for line in err} == set(SCRIPTS) - drawn
     assert all("run `ceiling " in line for line in err)
 
 
@@ -123,9 +154,41 @@ def test_figure2_without_budget_eight_says_what_to_enumerate(tmp_path):
         figures(store, tmp_path / "out", "figure2")
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
-def test_a_script_runs_alone_and_is_short(name, store, tmp_path, capsys):
-    path = scripts_folder() / f"{name}.py"
-    runpy.run_path(str(path))["main"](["--store", str(store), "--out", str(tmp_path)])
+def test_a_script_runs_alone(store, tmp_path, capsys):
+    """The command runs each the same way."""
+    script = runpy.run_path(str(scripts_folder() / "table8.py"))
+    script["main"](["--store", str(store), "--out", str(tmp_path)])
     assert [Path(line).suffix for line in capsys.readouterr().out.split()] == [".png", ".pdf", ".csv", ".md"]
-    assert len(path.read_text().splitlines()) <= 60
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_script_is_short(name):
+    assert len((scripts_folder() / f"{name}.py").read_text().splitlines()) <= 60
+
+
+@pytest.mark.parametrize(("text", "n"), [(None, "python-docs"), ("python-code", "python-code")])
+def test_a_text_is_counted_alone_and_named(store, tmp_path, text, n):
+    figures(store, tmp_path, "table6", text=text)
+    assert f"Text: {n}. Left out: " in (tmp_path / "table6.md").read_text()
+
+
+def test_an_unknown_text_is_refused(store, tmp_path):
+    with pytest.raises(InputError, match="text: no dump of this store is of 'python-doc'"):
+        figures(store, tmp_path, "table6", text="python-doc")
+
+
+def test_the_prediction_has_every_text_budget_and_predictor(drawn):
+    table = pl.read_csv(drawn / "prediction.csv")
+    assert table["text"].unique(maintain_order=True).to_list() == list(TEXTS)
+    assert table.height == len(TEXTS) * 5 * 6
+    assert table.filter(predictor="dropped_mass")["fit"].unique().to_list() == ["fitted"]
+
+
+@pytest.mark.parametrize("name", ["table1", "table2", "table6", "table8"])
+def test_every_row_of_the_reference_is_there_with_a_reason(drawn, name):
+    (path,) = (scripts_folder() / "reference").glob(f"forced_weights_{name}_*.csv")
+    lines = (drawn / f"{name}.md").read_text().splitlines()
+    rows = [line for line in lines if "| paper, " in line]
+    assert len(rows) == pl.read_csv(path).height
+    assert all("beside " in line or "captured" in line for line in rows)
+    assert "against the paper's numbers: " in "\n".join(lines)

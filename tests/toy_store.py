@@ -77,6 +77,7 @@ def toy_instances(
             "ef": np.minimum(0.6 * ef, e_pool),
         },
         **{"dropped_mass": mass, "phi": e_top * (1 - mass), "radius": 3 * sigma, "sigma": sigma},
+        "spectral": known(1 - 0.8 * mass * rng.random(n), measured),
         **ratios,
         **{"pool_size": s + extra, "subsets": 1000 * s, "excluded": 0, "swaps": 1, "ties": 1},
         **{"degenerate": degenerate, "status": status},
@@ -155,6 +156,82 @@ def toy_zero_errors(
     }
     schema = TABLES["zero_errors"]
     return pl.DataFrame(columns, schema_overrides=schema).select(*schema)
+
+
+SELECTORS = {
+    ("top-mass", "per-query"): 0.0,
+    ("balancing", "per-query"): 0.0,
+    ("snapkv", "per-query"): 0.3,
+    ("snapkv", "cache"): 0.6,
+    ("h2o", "per-query"): 0.5,
+    ("h2o", "cache"): 0.7,
+    ("quest", "per-query"): 0.2,
+    ("streaming-llm", "per-query"): 1.0,
+    ("streaming-llm", "cache"): 1.0,
+    ("tova", "per-query"): 0.0,
+    ("tova", "cache"): 0.5,
+    ("leverage", "per-query"): 2.0,
+    ("geometric", "per-query"): 0.4,
+    ("group-vote", "per-query"): 0.1,
+}
+"""Selectors and readings of `toy_scores`, with about the median logarithm of their error over top-mass's."""
+
+
+def toy_scores(instances: pl.DataFrame, *, seed: int = 0) -> pl.DataFrame:
+    """Scores of `instances` by every selector, and top-mass under the allocations map and pyramid.
+
+    Map gives the even heads s/4 keys more and the odd ones as many less, pyramid the other way round: the
+    total is matched where the number of heads is even. No error is below the pool's best.
+    """
+    rng = np.random.default_rng(seed)
+    parts = []
+    rules = [(*rule, "uniform", shift) for rule, shift in SELECTORS.items()]
+    rules += [("top-mass", "per-query", allocation, 0.0) for allocation in ("map", "pyramid")]
+    for selector, reading, allocation, shift in rules:
+        spread = rng.lognormal(shift, 0.4 * abs(shift), instances.height)
+        sign = {"uniform": 0, "map": 1, "pyramid": -1}[allocation]
+        more = sign * (1 - 2 * (pl.col("head") % 2))
+        error = pl.col("e_top") * pl.Series(spread) * (1 - 0.2 * more)
+        parts.append(
+            instances.with_columns(
+                **{"config": pl.lit("5" * 8), "selector": pl.lit(selector), "reading": pl.lit(reading)},
+                **{"allocation": pl.lit(allocation), "group": pl.lit(2), "overlap": pl.lit(0.5)},
+                kept_count=pl.col("s") + pl.col("s") // 4 * more,
+                error=pl.col("e_balance") if selector == "balancing" else pl.max_horizontal(error, "e_pool"),
+                kept_mass=1 - pl.col("dropped_mass"),
+                trivial=pl.col("status") == "trivial",
+            )
+        )
+    schema = TABLES["scores"]
+    return pl.concat(parts).select(pl.col(name).cast(kind) for name, kind in schema.items())
+
+
+def toy_rows(instances: pl.DataFrame, retrieval: Sequence[int] = ()) -> pl.DataFrame:
+    """The table `rows` of a frame of results; queries at the positions `retrieval` bear that tag."""
+    schema = TABLES["rows"]
+    rows = instances.select("dump", "document", "position").unique().sort("dump", "document", "position")
+    tags = [["retrieval"] if position in retrieval else [] for position in rows["position"]]
+    columns = {**rows.to_dict(), "row": rows["position"].rank("dense") - 1, "tags": tags}
+    return pl.DataFrame(columns, schema_overrides=schema).select(*schema)
+
+
+def toy_documents(instances: pl.DataFrame, text: str = "python-docs") -> pl.DataFrame:
+    """The table `documents` of the dumps in a frame of results, all of one text."""
+    schema = TABLES["documents"]
+    rows = instances.select("dump", "model", "document").unique().sort("dump", "document")
+    nothing = {"needles": None, "registered": None}
+    columns = {**rows.to_dict(), "tokens": 1024, "text": text, "text_sha256": "0" * 64, **nothing}
+    return pl.DataFrame(columns, schema_overrides=schema).select(*schema)
+
+
+def write_toy_documents(folder: Path, *frames: pl.DataFrame, table: str = "documents") -> Path:
+    """Write `frames` as shards of the table `documents` or `rows`, and return the store's folder."""
+    for frame in frames:
+        for (dump, document), shard in frame.partition_by("dump", "document", as_dict=True).items():
+            home = folder / table / f"dump={dump}"
+            home.mkdir(parents=True, exist_ok=True)
+            shard.write_parquet(home / f"doc-{document:05d}.parquet")
+    return folder
 
 
 def write_toy_store(folder: Path, *frames: pl.DataFrame, table: str = "instances") -> Path:

@@ -100,10 +100,10 @@ def map_table(
         mine = cells.filter((pl.col("model") == group.model) & (pl.col("n") > 0))
         row = group.identity() | {"cells": mine.height, "flat_cells": int(mine["flat"].sum())}
         closable = (mine["kappa"].fill_null(np.inf) > LABEL_RATIO).to_numpy()
-        row["cell_auc"] = _once(auc, mine["dropped_mass"].to_numpy(), closable)
+        row["cell_auc"] = once(auc, mine["dropped_mass"].to_numpy(), closable)
         row |= estimate("edge_interior", _edge_interior(group))
         layers = group.rows.group_by("layer").agg(pl.col("dropped_mass").median(), pl.col("label").mean())
-        row["rho_depth"] = _once(spearman, layers["dropped_mass"].to_numpy(), layers["label"].to_numpy())
+        row["rho_depth"] = once(spearman, layers["dropped_mass"].to_numpy(), layers["label"].to_numpy())
         rows.append(row)
     return table(rows)
 
@@ -131,6 +131,6 @@ def _edge_interior(group: Group) -> np.ndarray:
     return ratio(rates[0], rates[1])
 
 
-def _once(statistic: Any, x: np.ndarray, y: np.ndarray) -> float | None:
+def once(statistic: Any, x: np.ndarray, y: np.ndarray) -> float | None:
     """`statistic` of an unweighted sample: every element its own count, no resampling."""
     return null(statistic(x, y, np.zeros(len(x), dtype=np.int64), np.ones((1, 1), dtype=np.int64))[0])

@@ -43,7 +43,9 @@ class Fit:
     ending: str
 
 
-def logistic(x: np.ndarray, label: np.ndarray, cluster: np.ndarray, weights: np.ndarray) -> Fit:
+def logistic(
+    x: np.ndarray, label: np.ndarray, cluster: np.ndarray, weights: np.ndarray, *, bins: int = BINS
+) -> Fit:
     """Maximum-likelihood logit P(label) = intercept + slope x, by Newton's method.
 
     Parameters
@@ -52,11 +54,13 @@ def logistic(x: np.ndarray, label: np.ndarray, cluster: np.ndarray, weights: np.
     label : ndarray of bool, shape (n,)
     cluster, weights
         As in `ceiling.analysis.ranks`.
+    bins : int
+        At most how many bins of x the resampled fits see.
 
     Notes
     -----
-    Resamplings are fitted on `BINS` equally filled bins of `x` at their mean, which turns each
-    into sums over documents; see `BINS` for what that costs.
+    Resamplings are fitted on equally filled bins of `x` at their mean, which turns each into sums
+    over documents; see `BINS` for what that costs.
     """
     ending = _ending(x, label)
     if ending != "fitted":
@@ -64,7 +68,7 @@ def logistic(x: np.ndarray, label: np.ndarray, cluster: np.ndarray, weights: np.
         return Fit(nothing, nothing, nothing, ending)
     coefficients = [_newton(x, label[None].astype(np.float64), np.ones((1, len(x))))]
     if len(weights) > 1:
-        bins, documents = min(BINS, len(x)), weights.shape[1]
+        bins, documents = min(bins, len(x)), weights.shape[1]
         place = np.empty(len(x), dtype=np.int64)
         place[np.argsort(x, kind="stable")] = np.arange(len(x)) * bins // len(x)
         middle = np.bincount(place, x) / np.bincount(place)

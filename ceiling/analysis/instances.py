@@ -14,7 +14,13 @@ LABEL_RATIO = 1.11
 """kappa (dimensionless) above which an instance counts as closable: the label of the prediction in
 arXiv 2608.25230, where the pool optimum is a tenth below the top-mass error."""
 
-FLOATS = ("e_top", "e_pool", "e_balance", "e_geometric", "e_leverage", "dropped_mass", "phi")
+ALL_FAMILIES = "all families"
+"""What stands for a model where the rows of all are pooled."""
+
+FLOATS = (
+    *("e_top", "e_pool", "e_balance", "e_geometric", "e_leverage"),
+    *("dropped_mass", "phi", "radius", "sigma", "spectral"),
+)
 RATIOS = ("kappa", "closable", "closable_balance", "recovered", "pi", "pi_improved")
 WHERE = ("model", "text_id", "layer", "head", "position", "s")
 COLUMNS = (*WHERE, "dump", "config", "document", "degenerate", "status", *FLOATS, *RATIOS)
@@ -28,11 +34,12 @@ class Group:
     Attributes
     ----------
     model : str
+        `ALL_FAMILIES` when the rows of all models are pooled.
     s : int or None
         Budget; None when all budgets are pooled.
     rows : polars.DataFrame
-        Measured rows (neither trivial nor degenerate) with two added columns: `label` (bool) and
-        `cluster` (int64, the number of the row's document within the model).
+        Measured rows (neither trivial nor degenerate) with an added column `cluster` (int64, the number of
+        the row's document within the model); instances also have `label` (bool).
     weights : ndarray of int64, shape (1 + draws, documents)
         See `ceiling.analysis.bootstrap.document_weights`.
     trivial, degenerate : int
@@ -78,7 +85,12 @@ class Group:
 
 
 def groups(
-    instances: pl.DataFrame | pl.LazyFrame, *, pooled: bool = False, draws: int = DRAWS, seed: int = SEED
+    instances: pl.DataFrame | pl.LazyFrame,
+    *,
+    pooled: bool = False,
+    together: bool = False,
+    draws: int = DRAWS,
+    seed: int = SEED,
 ) -> Iterator[Group]:
     """Yield one `Group` per model and budget, in that order; with `pooled` one per model.
 
@@ -88,15 +100,49 @@ def groups(
         Empty frame, missing column, a number that is not finite (undefined must be null), or one
         model under several configurations.
 
+    See Also
+    --------
+    grouped : what the other arguments are.
+    """
+    frame = checked(instances).with_columns(label=label())
+    yield from grouped(frame, pooled=pooled, together=together, draws=draws, seed=seed)
+
+
+def grouped(
+    frame: pl.DataFrame,
+    *,
+    pooled: bool = False,
+    together: bool = False,
+    draws: int = DRAWS,
+    seed: int = SEED,
+) -> Iterator[Group]:
+    """Yield the groups of any table of rows that has `model, s, dump, document, text_id, status, degenerate`.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame
+        A row that two dumps hold must be there once.
+    pooled : bool
+        One group for all budgets, instead of one a budget.
+    together : bool
+        One family, `ALL_FAMILIES`, instead of one a model.
+    draws, seed : int
+        Of the cluster bootstrap over documents.
+
     Notes
     -----
     Documents, the clusters of the paper's bootstrap (arXiv 2608.25230, section 3), are told apart by
     their tokens: the same text in two dumps is one. All budgets of a model share one set of resamplings.
+    A document of one model is none of another's, which cuts the text in tokens of its own.
     """
-    frame = checked(instances)
-    for (model,), family in frame.partition_by("model", as_dict=True, maintain_order=True).items():
-        text = pl.coalesce("text_id", pl.format("{} {}", "dump", "document"))
-        family = family.with_columns(cluster=text.rank("dense").cast(pl.Int64) - 1, label=label())
+    text = pl.format("{} {}", "model", pl.coalesce("text_id", pl.format("{} {}", "dump", "document")))
+    families = (
+        {(ALL_FAMILIES,): frame.sort("s", maintain_order=True)}
+        if together
+        else frame.partition_by("model", as_dict=True, maintain_order=True)
+    )
+    for (model,), family in families.items():
+        family = family.with_columns(cluster=text.rank("dense").cast(pl.Int64) - 1)
         weights = document_weights(family["cluster"].n_unique(), draws=draws, seed=seed)
         parts = [(None, family)] if pooled else [(s, p) for (s,), p in _by_budget(family)]
         for s, part in parts:
@@ -129,8 +175,12 @@ def checked(instances: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
                 f"instances: {model} was enumerated under configurations {', '.join(configs)}, whose pools "
                 "or engines differ; name one with --config, or keep them in separate stores"
             )
-    repeated = pl.col("text_id").is_not_null() & ~pl.struct(WHERE).is_first_distinct()
-    return frame.filter(~repeated).sort("model", "s", maintain_order=True)
+    return frame.filter(~is_repeated()).sort("model", "s", maintain_order=True)
+
+
+def is_repeated() -> pl.Expr:
+    """Rows of a text that an earlier row of the frame holds already, from another dump of the model."""
+    return pl.col("text_id").is_not_null() & ~pl.struct(WHERE).is_first_distinct()
 
 
 def is_measured() -> pl.Expr:
@@ -139,12 +189,12 @@ def is_measured() -> pl.Expr:
     return ~(left_out | pl.col("degenerate"))
 
 
-def label() -> pl.Expr:
-    """The label of the prediction, e_pool < e_top / 1.11 (arXiv 2608.25230, kappa > 1.11).
+def label(ratio: float = LABEL_RATIO) -> pl.Expr:
+    """The label of the prediction, e_pool < e_top / ratio (arXiv 2608.25230, kappa > 1.11).
 
     Where only e_pool is below what masses resolve, kappa is null and the label is true.
     """
-    below = pl.col("e_pool") < pl.col("e_top") / LABEL_RATIO
+    below = pl.col("e_pool") < pl.col("e_top") / ratio
     return (pl.col("e_top") > 0) & (below | pl.col("kappa").is_null())
 
 

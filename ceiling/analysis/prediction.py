@@ -7,13 +7,13 @@ import numpy as np
 import polars as pl
 
 from ceiling.analysis.bootstrap import DRAWS, SEED, estimate, null
-from ceiling.analysis.fits import logistic, probability
+from ceiling.analysis.fits import BINS, logistic, probability
 from ceiling.analysis.instances import Group, groups
 from ceiling.analysis.ranks import auc
 from ceiling.analysis.tables import table
 
-BINS = 10
-"""Bins (count) of a calibration table: deciles of the dropped mass."""
+DECILES = 10
+"""Bins (count) of a calibration table."""
 
 
 def prediction_table(
@@ -63,7 +63,7 @@ def calibration_table(instances: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
         if not len(mass):
             continue
         fit = logistic(mass, label, group.cluster, group.weights)
-        edges = np.quantile(mass, np.arange(1, BINS) / BINS)
+        edges = np.quantile(mass, np.arange(1, DECILES) / DECILES)
         decile = np.searchsorted(edges, mass, "left")
         for d in np.unique(decile):
             here = decile == d
@@ -76,9 +76,15 @@ def calibration_table(instances: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
     return table(rows)
 
 
+def logistic_columns(group: Group, *, bins: int = BINS) -> dict[str, Any]:
+    """The columns `intercept`, `slope` (with intervals) and `fit` of the label on the dropped mass."""
+    mass, label = group.values("dropped_mass"), group.rows["label"].to_numpy()
+    fit = logistic(mass, label, group.cluster, group.weights, bins=bins)
+    return estimate("intercept", fit.intercept) | estimate("slope", fit.slope) | {"fit": fit.ending}
+
+
 def _row(group: Group) -> dict[str, Any]:
     mass, label = group.values("dropped_mass"), group.rows["label"].to_numpy()
-    fit = logistic(mass, label, group.cluster, group.weights)
     row = group.identity() | {"n_labelled": int(label.sum())}
     row |= estimate("auc", auc(mass, label, group.cluster, group.weights))
-    return row | estimate("intercept", fit.intercept) | estimate("slope", fit.slope) | {"fit": fit.ending}
+    return row | logistic_columns(group)

@@ -31,9 +31,22 @@ IMPROVED = ("median_pi_improved", "p99_pi_improved")
 
 
 def budget_profile(
-    instances: pl.DataFrame | pl.LazyFrame, *, draws: int = DRAWS, seed: int = SEED
+    instances: pl.DataFrame | pl.LazyFrame,
+    *,
+    together: bool = False,
+    draws: int = DRAWS,
+    seed: int = SEED,
 ) -> pl.DataFrame:
     """Table 8 per model and budget (arXiv 2608.25230).
+
+    Parameters
+    ----------
+    instances : polars.DataFrame or LazyFrame
+        The store's `instances`.
+    together : bool
+        Pool the models: one row a budget.
+    draws, seed : int
+        Of the cluster bootstrap over documents.
 
     Returns
     -------
@@ -50,7 +63,7 @@ def budget_profile(
     The paper names `geo_over_top` and `lev_over_top` without a formula; medians of the ratio are this
     project's reading.
     """
-    return table(_row(group) for group in groups(instances, draws=draws, seed=seed))
+    return table(_row(group) for group in groups(instances, together=together, draws=draws, seed=seed))
 
 
 def _row(group: Group) -> dict[str, Any]:

@@ -8,9 +8,6 @@ as its document counts; no repeated sample is ever formed.
 
 import numpy as np
 
-CHUNK_VALUES = 1 << 18
-"""Weights (count) expanded at a time: 2 MiB an array, so that the few in use stay in cache."""
-
 
 def quantile(values: np.ndarray, cluster: np.ndarray, weights: np.ndarray, q: float) -> np.ndarray:
     """The q-quantile, interpolated linearly between order statistics.
@@ -77,45 +74,49 @@ def auc(score: np.ndarray, label: np.ndarray, cluster: np.ndarray, weights: np.n
 
 
 def spearman(x: np.ndarray, y: np.ndarray, cluster: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Spearman's rank correlation of `x` and `y` (float64, shape (n,)), ties sharing their mean rank."""
-    n = len(x)
-    if n == 0:
-        return np.full(len(weights), np.nan)
-    ranked = [_Ties(x), _Ties(y)]
-    step = max(1, CHUNK_VALUES // n)
-    chunks = []
-    for start in range(0, len(weights), step):
-        counts = weights[start : start + step][:, cluster].astype(np.float64)
-        total = np.maximum(counts.sum(axis=1, keepdims=True), 1)
-        a, b = (ties.ranks(counts) for ties in ranked)
-        a -= (counts * a).sum(axis=1, keepdims=True) / total
-        b -= (counts * b).sum(axis=1, keepdims=True) / total
-        weighted = counts * a
-        norm = np.sqrt((weighted * a).sum(axis=1) * (counts * b * b).sum(axis=1))
-        chunks.append(ratio((weighted * b).sum(axis=1), norm))
-    return np.concatenate(chunks)
+    """Spearman's rank correlation of `x` and `y` (float64, shape (n,)), ties sharing their mean rank.
+
+    Notes
+    -----
+    The rank of a row in a resampling is the sum, over documents, of how often the document counts
+    times the row's rank among that document's rows. Covariances of ranks are therefore cubic forms in
+    the weights, whose coefficients are summed once.
+    """
+    return correlation(document_ranks(x, cluster, weights), document_ranks(y, cluster, weights), weights)
+
+
+def document_ranks(x: np.ndarray, cluster: np.ndarray, weights: np.ndarray) -> list[np.ndarray]:
+    """For every document, the centred ranks of its rows within each document, one array (D, rows of it).
+
+    Entry [d][e, i] is how many rows of document e lie below row i of document d, a tie counting one
+    half, less half the rows of e: multiples of one half, so that sums stay exact.
+    """
+    documents = weights.shape[1]
+    order = np.argsort(x, kind="stable")
+    ordered, owner = x[order], cluster[order]
+    first, last = (np.searchsorted(ordered, ordered, side) for side in ("left", "right"))
+    ranks = np.empty((documents, len(x)))
+    for e in range(documents):
+        passed = np.concatenate([[0], np.cumsum(owner == e)])
+        ranks[e, order] = (passed[first] + passed[last] - passed[-1]) / 2
+    return [ranks[:, cluster == d] for d in range(documents)]
+
+
+def correlation(a: list[np.ndarray], b: list[np.ndarray], weights: np.ndarray) -> np.ndarray:
+    """Spearman's correlation from the `document_ranks` of two columns of one sample, shape (R,)."""
+
+    def summed(left: list[np.ndarray], right: list[np.ndarray]) -> np.ndarray:
+        forms = np.stack([u @ v.T for u, v in zip(left, right, strict=True)])
+        mixed = np.tensordot(weights.astype(np.float64), forms, axes=1)
+        return np.einsum("ref,re,rf->r", mixed, weights, weights, optimize=True)
+
+    return ratio(summed(a, b), np.sqrt(summed(a, a) * summed(b, b)))
 
 
 def ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
     """`numerator / denominator` in float64, NaN where the denominator is not positive."""
     out = np.full(len(denominator), np.nan)
     return np.divide(numerator, denominator, out=out, where=denominator > 0)
-
-
-class _Ties:
-    """The order of a sample and the first and last place of each value's run of equals."""
-
-    def __init__(self, values: np.ndarray) -> None:
-        self.order = np.argsort(values, kind="stable")
-        ordered = values[self.order]
-        self.first = np.searchsorted(ordered, values, "left")
-        self.last = np.searchsorted(ordered, values, "right")
-
-    def ranks(self, counts: np.ndarray) -> np.ndarray:
-        """Mean ranks less one half, shape (R, n), of rows counted `counts` times."""
-        cumulated = np.zeros((len(counts), counts.shape[1] + 1))
-        np.cumsum(counts[:, self.order], axis=1, out=cumulated[:, 1:])
-        return (cumulated[:, self.first] + cumulated[:, self.last]) / 2
 
 
 def _position(places: list[np.ndarray], weights: np.ndarray, rank: np.ndarray, n: int) -> np.ndarray:

@@ -1,0 +1,46 @@
+"""Allocation: one total budget spread over the heads in several ways, against the same for all."""
+
+from collections.abc import Sequence
+
+from ceiling.analysis import readable
+from ceiling.analysis.allocation import allocation_table
+from ceiling.analysis.contexts import of_text, texts_note
+from ceiling.cli.figures import arguments
+from ceiling.plots import write
+from ceiling.plots.allocation_lines import allocation_lines
+
+CAPTION = """**Allocation.** For every query, errors of the top-mass sets summed over all cells (layer, head)
+under an allocation, over the same sum when every head keeps s keys; median over queries, with a 95%
+cluster-bootstrap interval over documents where there are at least five. Below 1 the allocation is better.
+Left of each pair plain sums, in which layers of large values count most; right, every error in units of its
+row's σ. The total is matched: a query on which an allocation keeps more or fewer keys in all than the
+uniform one is left out (`unmatched`). `cell_median` is the median over cells, without sums. No number of
+the paper's stands beside these: none is in this project's reference data."""
+SHOWN = ("cells", "unmatched", "median", "mean", "median_scaled", "mean_scaled", "cell_median")
+MASS = ("kept_mass", "kept_mass_uniform")
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Write allocation.{png,pdf,csv,md} from a store's scores."""
+    args = arguments(__doc__, argv)
+
+    from ceiling.store import open_store
+
+    store = open_store(args.store, args.config)
+    ours = allocation_table(of_text(store.scores, store.documents, args.text))
+    numbers = readable(ours, [*SHOWN, *MASS]).insert_column(1, ours["allocation"])
+    most = ours.sort("n", descending=True, maintain_order=True).unique("model", maintain_order=True)
+    rests_on = " ".join(
+        f"{row['model']}: n = {row['n']:,} queries a budget, {row['instances']:,} instances of "
+        f"{row['documents']} documents; intervals: {row['interval']}."
+        for row in most.iter_rows(named=True)
+    )
+    note = texts_note(store.scores, store.documents, args.text)
+    tables = {"Errors over the uniform allocation's": numbers}
+    caption = f"{CAPTION}\n\n{rests_on} {note}"
+    for path in write(args.out, "allocation", allocation_lines(ours), ours, caption, tables):
+        print(path)
+
+
+if __name__ == "__main__":
+    main()
