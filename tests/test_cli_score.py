@@ -106,3 +106,19 @@ def test_store_check_knows_the_units_of_the_dump(run: Run, dump: Path, tmp_path:
     assert "documents 0-1, layers 1: 2 shards missing" in out
     assert run(*command)[0] == 0
     assert run("store", "check", "--store", tmp_path, "--dump", dump)[0] == 0
+
+
+def test_a_rule_scored_later_stands_beside_the_others(run: Run, dump: Path, tmp_path: Path):  # noqa: F811
+    def score(*options: str) -> str:
+        code, _, err = run("score", "--dump", dump, "--store", tmp_path, "--budgets", "4", *options)
+        assert code == 0
+        return err
+
+    score("--selector", "top-mass", "--native", "none")
+    assert "configurations" not in score("--selector", "leverage")
+    assert run("store", "check", "--store", tmp_path)[0] == 0
+    rules = open_store(tmp_path).scores.select("selector").unique().collect()["selector"]
+    assert sorted(rules) == ["leverage", "top-mass"]
+    again = score("--selector", "leverage", "--selector", "streaming-llm")
+    assert "3 configurations of scores" in again
+    refused(run("query", "--store", tmp_path, "SELECT count(*) FROM scores"), "3 configurations", "leverage")

@@ -119,12 +119,15 @@ def _checked(scores: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
     for column in broken.columns:
         if broken[column][0]:
             raise InputError(f"scores: {column} holds a number that is not finite; undefined must be null")
-    for model, configs in frame.group_by("model").agg(pl.col("config").unique().sort()).iter_rows():
-        if len(configs) > 1:
-            raise InputError(
-                f"scores: {model} was scored under configurations {', '.join(configs)}, whose rules or "
-                "budgets differ; name one with --config, or keep them in separate stores"
-            )
+    row = pl.struct("dump", *INSTANCE[1:], *RULE)
+    several = frame.group_by("dump").agg(pl.col("config").n_unique()).filter(pl.col("config") > 1)["dump"]
+    twice = frame.filter(pl.col("dump").is_in(several.to_list())).filter(row.is_duplicated())
+    if twice.height:
+        rule, configs = twice["selector"][0], ", ".join(twice["config"].unique().sort())
+        raise InputError(
+            f"scores: {rule} was scored under configurations {configs}, whose budgets or rules differ; name "
+            "one with --config, or keep them in separate stores"
+        )
     return frame
 
 

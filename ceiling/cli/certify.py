@@ -195,11 +195,14 @@ def run(plan: "Plan") -> None:
 
 
 def announce(store: Path, table: str, dump: str, config: str) -> None:
-    """Say so where a run adds a configuration: queries then ask which one is meant."""
-    from ceiling.store.reader import configurations
+    """Say so where a run adds a configuration: queries then ask which one is meant.
 
-    before = configurations(store, table, dump)
-    if len(both := sorted({*before, config})) > 1:
+    Of scores, where records decide it, the run's own lies in the store already.
+    """
+    from ceiling.store.reader import can_mix, configurations
+
+    both = sorted({*configurations(store, table, dump), config})
+    if not can_mix(store, table, dump, both):
         typer.echo(
             f"store now holds {len(both)} configurations of {table}: {', '.join(both)}; "
             "name one with --config to query",

@@ -127,10 +127,10 @@ def run(plan: "Plan") -> None:
     """Do what is missing, with progress; says so where nothing is."""
     from ceiling.stages import score as stage
 
-    if plan.todo:
-        announce(plan.store, stage.TABLE, plan.id, plan.config)
     kept = len(plan.units) - len(plan.todo)
     units = stage.run(plan)
+    if plan.todo:
+        announce(plan.store, stage.TABLE, plan.id, plan.config)
     if not plan.todo:
         typer.echo(f"nothing to do: all {kept} shards exist in {plan.store}")
         return

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ceiling.problem import InputError
 from ceiling.store.examine import examine, shared_rows
-from ceiling.store.layout import Place, place_of, unit_name
+from ceiling.store.layout import Place, are_apart, place_of, unit_name
 from ceiling.store.schema import CONFIGURED
 from ceiling.store.shards import COMPACTED, config_id, is_abandoned
 
@@ -228,7 +228,8 @@ class _Scan:
     def find_configurations(self) -> None:
         for table, dump in sorted({(p.table, p.dump) for p in self.units if p.config}):
             configs = self.configurations(table, dump)
-            if len(configs) > 1:
+            records = [self.health.records.get((dump, config)) for config in configs]
+            if len(configs) > 1 and not are_apart(table, records):
                 described = ", ".join(f"{config}{self.budgets(dump, config)}" for config in configs)
                 what = f"{len(configs)} configurations ({described}); name one with --config"
                 self.report(Kind.CONFIGURATIONS, f"{table}/dump={dump}", what)

@@ -1,7 +1,9 @@
 """Where the files of a store stand, and what a name says about a file's content."""
 
 import re
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from itertools import combinations
+from typing import Any, NamedTuple
 
 from ceiling.store.schema import CONFIGURED, TABLES
 
@@ -76,3 +78,24 @@ def place_of(relative: str, compacted: bool) -> tuple[Place | None, bool]:
 def unit_name(document: int, layer: int | None = None) -> str:
     """Name of a unit's shard, without its suffix."""
     return f"doc-{document:05d}" + ("" if layer is None else f".layer-{layer:02d}")
+
+
+def are_apart(table: str, records: Iterable[Mapping[str, Any] | None]) -> bool:
+    """Whether configurations of one dump, by their records, may be read together: no two answer the same.
+
+    Of table ``scores`` they may where they share no rule, so that a rule of one's own, scored later, stands
+    beside the others.
+    """
+    if table != "scores":
+        return False
+    rules = [_rules(record) for record in records]
+    return all(a and b and not a & b for a, b in combinations(rules, 2))
+
+
+def _rules(record: Mapping[str, Any] | None) -> set[tuple[str, str]]:
+    """Selectors and allocations of a record of scores; none where it cannot be read."""
+    try:
+        chosen = {(each["name"], reading) for each in record["selectors"] for reading in each["readings"]}  # type: ignore[index]
+        return chosen | {("allocation", name) for name in record["allocations"]}  # type: ignore[index]
+    except (TypeError, KeyError):
+        return set()

@@ -3,10 +3,12 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from ceiling.problem import InputError
+from ceiling.store.layout import are_apart
 from ceiling.store.schema import CONFIGURED, TABLES
 from ceiling.store.shards import is_whole
 
@@ -41,8 +43,8 @@ def open_store(path: str | Path, config: str | None = None) -> "Store":
     ------
     InputError
         When there is no such folder, or it holds several configurations of one dump and none is
-        named: their instances are the same rows measured differently and must not be mixed. Other
-        tables than ``instances`` are looked at when they are asked for.
+        named: their instances are the same rows measured differently and must not be mixed (scores of
+        other rules may). Other tables than ``instances`` are looked at when they are asked for.
     """
     store = RemoteStore(str(path), config) if "://" in str(path) else Store(Path(path), config)
     store.check()
@@ -68,6 +70,12 @@ def configurations(store: str | Path, table: str, dump: str = "*") -> list[str]:
     """The ids of the configurations that `table` holds results of, of one dump or all."""
     shards = (Path(store) / table).glob(f"dump={dump}/config=*/*.parquet")
     return sorted({shard.parent.name.removeprefix("config=") for shard in shards})
+
+
+def can_mix(store: str | Path, table: str, dump: str, configs: Sequence[str]) -> bool:
+    """Whether these configurations of one dump may be read together; see `ceiling.store.layout.are_apart`."""
+    folder = Path(store) / table / f"dump={dump}"
+    return len(configs) < 2 or are_apart(table, [_record(folder, config) for config in configs])
 
 
 class Store:
@@ -147,8 +155,11 @@ class Store:
     def _check_unambiguous(self, table: str) -> None:
         for folder in sorted((self.path / table).glob("dump=*")):
             configs = configurations(self.path, table, folder.name.removeprefix("dump="))
-            if len(configs) > 1:
-                described = ", ".join(f"{config}{_budgets(folder, config)}" for config in configs)
+            records = [_record(folder, config) for config in configs]
+            if len(configs) > 1 and not are_apart(table, records):
+                described = ", ".join(
+                    c + _budgets(record) for c, record in zip(configs, records, strict=True)
+                )
                 raise InputError(
                     f"store: {self.path} holds {len(configs)} configurations of {folder.name} "
                     f"({described}); name one with --config"
@@ -202,10 +213,20 @@ class RemoteStore(Store):
             )
 
 
-def _budgets(folder: Path, config: str) -> str:
-    """The budgets and extras of a configuration, where its record can be read."""
+def _record(folder: Path, config: str) -> dict[str, Any] | None:
+    """What a configuration stands for, where its record can be read."""
     try:
-        extras = json.loads((folder / f"config={config}" / "config.json").read_text())["extras"]
+        record = json.loads((folder / f"config={config}" / "config.json").read_text())
+    except (OSError, ValueError):
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def _budgets(record: dict[str, Any] | None) -> str:
+    """The budgets and extras of a configuration, or its selectors."""
+    found = record or {}
+    if isinstance(extras := found.get("extras"), dict):
         return ": s+extra " + " ".join(f"{s}+{extra}" for s, extra in extras.items())
-    except (OSError, ValueError, KeyError, AttributeError):
-        return ""
+    if isinstance(chosen := found.get("selectors"), list):
+        return ": " + " ".join(str(each.get("name")) for each in chosen if isinstance(each, dict))
+    return ""

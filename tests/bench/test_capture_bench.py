@@ -99,6 +99,7 @@ def plan_of(n: int, folder: Path) -> stage.Plan:
         folder=ModelFolder("random", folder, "seed 0", None),
         text=Text("random", (), "0"),
         tokens=ids(n)[None],
+        tags=None,
         prefix=(),
         layers=tuple(range(30)),
         queries=False,
