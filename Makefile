@@ -1,17 +1,31 @@
-# demo: the main job, from nothing.  test, check: what CI runs.  lock: refresh the exact versions.
+# demo: the main job, from nothing.  panel: every table of the paper on two families, resumable at every step.
+# test, check: what CI runs.  lock: refresh the exact versions.
 PYTHON ?= python3
 VENV ?= .venv
 TORCH ?= torch==2.13.0
 BIN := $(VENV)/bin
+PANEL ?= panel
+GROUP ?= paper
+CERTIFY ?= --instances 40 --mass-floor none,0.9 --seconds 10
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test check bench lock
+.PHONY: demo panel test check bench lock
 
 demo: $(VENV)/.installed
 	$(BIN)/ceiling demo --out demo
 
+panel: $(VENV)/.installed
+	$(BIN)/python jobs/capture.py --panel jobs/panel.toml --group $(GROUP) --out $(PANEL)/dumps
+	for dump in $(PANEL)/dumps/*/; do \
+		$(BIN)/python jobs/enumerate.py --dump "$$dump" --store $(PANEL)/store && \
+		$(BIN)/python jobs/certify.py --dump "$$dump" --store $(PANEL)/store $(CERTIFY) && \
+		$(BIN)/python jobs/score.py --dump "$$dump" --store $(PANEL)/store || exit; \
+	done
+	$(BIN)/ceiling figures --store $(PANEL)/store --out $(PANEL)/figures
+
 test: $(VENV)/.installed
 	-$(BIN)/ceiling models --fetch smollm2-135m
+	-$(BIN)/ceiling models --fetch gemma3-270m
 	$(BIN)/python -m pytest
 
 check: $(VENV)/.installed
@@ -25,7 +39,7 @@ bench: $(VENV)/.installed
 
 $(VENV)/.installed: pyproject.toml requirements.lock
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint requirements.lock --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --constraint requirements.lock --editable '.[audit,dev]'
 	touch $@
 
 lock:

@@ -13,11 +13,12 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from ceiling.analysis import ceiling_table, certification_table
+from ceiling.analysis.selection import selector_table
 from ceiling.analysis.views import VIEWS
 from ceiling.cli import main
 from ceiling.problem import InputError
 from ceiling.store import Shards, Store, open_store, run_sql
-from tests.toy_store import toy_certificates, toy_instances, toy_zero_errors, write_toy_store
+from tests.toy_store import toy_certificates, toy_instances, toy_scores, toy_zero_errors, write_toy_store
 
 ROOT = Path(__file__).parents[1]
 COOKBOOK = (ROOT / "QUERIES.md").read_text(encoding="utf-8")
@@ -59,12 +60,14 @@ def store(instances: pl.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> 
     folder = write_toy_store(tmp_path_factory.mktemp("stores") / "store", instances)
     write_toy_store(folder, toy_certificates(instances, every=3), table="certificates")
     write_toy_store(folder, toy_zero_errors(rows=20), table="zero_errors")
+    write_toy_store(folder, toy_scores(instances), table="scores")
     for dump, model, document in instances.select("dump", "model", "document").unique().iter_rows():
         shards = Shards(folder, dump)
         shards.open()
         text = "code" if document % 2 else "prose"
         row = {"dump": dump, "model": model, "document": document, "tokens": 99, "text": text}
-        columns = {name: [value] for name, value in (row | {"text_sha256": "0"}).items()}
+        row |= {"text_sha256": "0", "needles": None, "registered": None}
+        columns = {name: [value] for name, value in row.items()}
         shards.write("documents", shards.path("documents", document), columns)
     return open_store(folder)
 
@@ -78,10 +81,10 @@ def plan(store: Store, sql: str) -> str:
     return "\n".join(run_sql(store, sql, VIEWS, explain=True).to_series())
 
 
-def test_the_cookbook_is_one_page_of_twelve_questions():
-    assert [int(number) for number, _, _ in QUESTIONS] == list(range(1, 13))
-    assert COOKBOOK.count("```sql") == 12
-    assert len(COOKBOOK.splitlines()) <= 120
+def test_the_cookbook_is_one_page_of_thirteen_questions():
+    assert [int(number) for number, _, _ in QUESTIONS] == list(range(1, 14))
+    assert COOKBOOK.count("```sql") == 13
+    assert len(COOKBOOK.splitlines()) <= 135
 
 
 @pytest.mark.parametrize("number", SQL)
@@ -151,6 +154,14 @@ def test_question_12_counts_what_was_asked(store: Store):
     row = answer.row(0, named=True)
     mine = asked.filter(bits=row["bits"], engine=row["engine"], status=row["status"])
     assert (row["n"], row["longest"]) == (mine.height, mine["seconds"].max())
+
+
+def test_question_13_is_what_the_figure_shows(store: Store):
+    answer = run_sql(store, SQL[13], VIEWS)
+    table = selector_table(store.scores, store.instances, draws=0).filter(pl.col("s") == 8)
+    for row in answer.iter_rows(named=True):
+        mine = table.filter(model=row["model"], selector=row["selector"], reading=row["reading"])
+        assert row["excess"] == pytest.approx(mine["excess"].item(), rel=0.02)  # the figure counts infinite ones
 
 
 def test_views_and_tables_stand_side_by_side(store: Store):
