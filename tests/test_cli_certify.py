@@ -85,7 +85,7 @@ def test_a_manifest_is_written_before_the_first_solve(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ):
-    path = tmp_path / "store-certify-20-seed-3.csv"
+    path = tmp_path / f"store-certify-20-seed-3-{open_dump(dump).id}.csv"
     command = (
         *("certify", "--dump", dump, "--store", tmp_path / "store"),
         *("--instances", 20, "--seed", 3, "--budgets", "2,4"),

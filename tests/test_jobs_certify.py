@@ -39,7 +39,8 @@ def test_the_job_on_a_local_ray_writes_what_the_command_line_writes(dump: Path, 
     )
     job = run_job(*options)
     assert job.returncode == 0, job.stderr
-    manifest = read_manifest(tmp_path / "ray-certify-20-seed-0.csv", [open_dump(dump)])
+    opened = open_dump(dump)
+    manifest = read_manifest(tmp_path / f"ray-certify-20-seed-0-{opened.id}.csv", [opened])
     limits = stage.Limits(NODES, floors=(0.0, 0.9))
     plan = stage.plan(dump, tmp_path / "serial", limits=limits, manifest=manifest)
     assert f"{len(plan.units)} shards, 20 instances x 2 mass floors = 40 intervals" in job.stdout

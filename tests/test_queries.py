@@ -161,7 +161,8 @@ def test_question_13_is_what_the_figure_shows(store: Store):
     table = selector_table(store.scores, store.instances, draws=0).filter(pl.col("s") == 8)
     for row in answer.iter_rows(named=True):
         mine = table.filter(model=row["model"], selector=row["selector"], reading=row["reading"])
-        assert row["excess"] == pytest.approx(mine["excess"].item(), rel=0.02)  # the figure counts infinite ones
+        # the figure counts infinite ones too
+        assert row["excess"] == pytest.approx(mine["excess"].item(), rel=0.02)
 
 
 def test_views_and_tables_stand_side_by_side(store: Store):

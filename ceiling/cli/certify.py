@@ -153,7 +153,7 @@ def chosen(
             raise InputError(f"budgets, least-keys: {manifest} has its instances; leave them out")
         return read_manifest(manifest, [opened])
     place = store.absolute()
-    path = manifest or place.with_name(f"{place.name}-certify-{instances}-seed-{seed}.csv")
+    path = manifest or place.with_name(f"{place.name}-certify-{instances}-seed-{seed}-{opened.id}.csv")
     drawn = draw_manifest([opened], budgets or BUDGETS, instances, seed=seed, least_keys=least_keys)
     if path.exists():
         if read_manifest(path, [opened]).digest != drawn.digest:
