@@ -30,21 +30,23 @@ def figures(
     arguments = ["--store", str(store), "--out", str(out)]
     for option, value in (("--config", config), ("--text", text)):
         arguments += [] if value is None else [option, value]
-    refused: list[tuple[str, InputError]] = []
+    refused: dict[str, list[str]] = {}  # reasons, and the figures they stand against
     for name in dict.fromkeys(names):
         try:
             # Run as files, not imported: they stand above the package, which must not know them.
             runpy.run_path(str(scripts[name]))["main"](arguments)
         except InputError as error:
-            if only is not None:
+            if only is not None or str(error).startswith("out: "):
                 raise
-            refused.append((name, error))
-    if len(refused) == len(scripts):
+            refused.setdefault(str(error), []).append(name)
+    if sum(map(len, refused.values())) == len(scripts):
         # What a store lacks first of all is instances; the tables that rest on them come later.
-        raise min((error for _, error in refused), key=lambda error: not str(error).startswith("instances:"))
-    for name, reason in refused:
-        stale = f"; {name}.* in {out} is an earlier run's" if (out / f"{name}.png").exists() else ""
-        typer.echo(f"{name} is not drawn: {reason}{stale}", err=True)
+        raise InputError(min(refused, key=lambda reason: not reason.startswith("instances:")))
+    for reason, without in refused.items():
+        are = "is" if len(without) == 1 else "are"
+        stale = [name for name in without if (out / f"{name}.png").exists()]
+        earlier = f"; in {out}, {', '.join(stale)} is an earlier run's" if stale else ""
+        typer.echo(f"{', '.join(without)} {are} not drawn: {reason}{earlier}", err=True)
 
 
 def arguments(description: str | None, argv: Sequence[str] | None) -> argparse.Namespace:
