@@ -7,13 +7,13 @@ from time import process_time
 
 import numpy as np
 
-from ceiling.certify.improve import check_mass_floor, default_rounds, improve
+from ceiling.certify.improve import check_mass_floor, cool, default_rounds, improve
 from ceiling.certify.proof import MAX_DIMENSION, MOST_KEPT, encode
 from ceiling.certify.refutation import Refutation, Way, read_recipe
 from ceiling.objective import ZERO, centre
 from ceiling.problem import InputError, Row, Status, check_budget
 
-ENGINE = "certify/1"
+ENGINE = "certify/2"
 """Name and version of the search; part of what identifies a stored result."""
 
 NODES = 200_000
@@ -26,10 +26,14 @@ many as keys, without a floor), which suffice for most rows; only where they do 
 WAYS = (Way(False, 0.1), Way(True, 0.0), Way(False, 3.0))
 """Under a mass floor each is looked at; the first goes on."""
 
+LARGE, PATIENCE = 16, 0.5
+"""From budgets of so many keys on, rows that resist get walks by threshold accepting, until that share of the
+seconds is used: there the local search alone ends up to 40% above the best known."""
+
 SHARE = 0.8
 """Of the nodes, and of the seconds, that may go into proving optimality; the rest is for a weaker bound."""
 
-FIRST, ATTEMPTS, PART = 0.8, 5, 2
+FIRST, ATTEMPTS, PART = 0.81, 5, 2
 """Weaker bounds: the share of the best error that is tried first, before bisection; how many are tried; each
 may use one of so many parts of what is left of the limits."""
 
@@ -147,25 +151,38 @@ def certify(
     search = Refutation(row, s, rho, gap, upper * (1 - gap / 4), WAYS[0])
     if not search.resolves(upper, kept):
         return ends(0.0, Status.GAP, "none")
-    upper, kept = _prove(search, limits, upper, kept, SHARE, LOOK if rho else 2 * row.n_keys + LOOK)
+    look = LOOK if rho else (1 if s >= LARGE else 2) * row.n_keys + LOOK
+    upper, kept = _prove(search, limits, upper, kept, SHARE, look)
     for way in WAYS[1:]:
         if search.refuted or not rho:
             break
         limits.spent += search.nodes
         search = Refutation(row, s, rho, gap, upper * (1 - gap / 4), way)
         upper, kept = _prove(search, limits, upper, kept, SHARE, LOOK)
+    thorough, weaker = s >= LARGE and not rho, None
     if not search.refuted:
-        answer = improve(row, s, seed=seed, rounds=rounds, mass_floor=mass_floor)
-        if rho or answer.error < upper:
-            upper, kept = (answer.error, answer.kept) if answer.error < upper else (upper, kept)
+        before, answer = upper, improve(row, s, seed=seed, rounds=rounds, mass_floor=mass_floor)
+        upper, kept = min((upper, kept), (answer.error, answer.kept), key=lambda found: found[0])
+        if thorough:
+            until = limits.start + PATIENCE * seconds
+            upper, kept = cool(row, s, upper, kept, search.survivors(), seed, until)
+        if rho or upper < before:
             limits.spent += search.nodes
             search = Refutation(row, s, rho, gap, upper * (1 - gap / 4), WAYS[0])
         else:
             search.aim(search.tau)  # the subtree that was ended begins anew
-        upper, kept = _prove(search, limits, upper, kept, SHARE)
+        if thorough:
+            mark = search.mark()
+            search.aim(upper * FIRST)
+            upper, kept = _prove(search, limits, upper, kept, 1 / PART)
+            weaker = search.mark() if search.refuted else None
+            search.back(mark, upper * (1 - gap / 4))
+        if weaker or not thorough:
+            upper, kept = _prove(search, limits, upper, kept, SHARE)
     stopped_by = "none" if search.refuted else limits.struck
     if not search.refuted:
-        upper, kept = _prove_less(search, limits, upper, kept)
+        high = 1.0 if weaker or not thorough else FIRST
+        upper, kept = _prove_less(search, limits, upper, kept, high, weaker)
     if not (search.refuted and search.resolved):
         return ends(0.0, Status.GAP, stopped_by)
     lower = search.tau * (1 - gap / 4)  # at the leaves of a proof directions are rounded
@@ -194,14 +211,14 @@ class _Limits:
     """Nodes and CPU time of a certificate; `take` hands out a share of what is left."""
 
     def __init__(self, nodes: int, seconds: float) -> None:
-        self._start = process_time()
-        self._nodes, self._end = nodes, self._start + seconds
+        self.start = process_time()
+        self._nodes, self._end = nodes, self.start + seconds
         self.spent, self.quota, self.until, self.struck = 0, 0, 0.0, "none"
 
     @property
     def elapsed(self) -> float:
         """CPU seconds so far."""
-        return process_time() - self._start
+        return process_time() - self.start
 
     def used(self, search: Refutation | None) -> int:
         """Nodes so far, those of a search that was given up included."""
@@ -233,10 +250,15 @@ def _prove(
 
 
 def _prove_less(
-    search: Refutation, limits: _Limits, upper: float, kept: np.ndarray
+    search: Refutation, limits: _Limits, upper: float, kept: np.ndarray, high: float, best: tuple | None
 ) -> tuple[float, np.ndarray]:
-    """Refute the largest threshold that the rest of the limits allows, by bisection."""
-    low, high, share, best = 0.0, 1.0, FIRST, None
+    """Refute the largest threshold that the rest of the limits allows, by bisection.
+
+    Below the share `high` of the best error; if there is `best`, where a search stood that has refuted
+    `FIRST`, above that.
+    """
+    low = FIRST if best else 0.0
+    share = (low + high) / 2 if best or high < 1 else FIRST
     mark = search.mark()
     for _ in range(ATTEMPTS):
         search.back(mark, upper * share)

@@ -1,10 +1,12 @@
 """Improvement: the best kept set found anywhere among a row's keys, not in a pool of candidates."""
 
 from math import comb, isfinite
+from time import process_time
 
 import numpy as np
 
-from ceiling.kernels import local
+from ceiling.kernels import anneal, local
+from ceiling.kernels.vectors import padded
 from ceiling.objective import TIE, ZERO, CentredRow, centre, largest
 from ceiling.problem import Answer, InputError, Row, Status, check_budget
 
@@ -12,6 +14,16 @@ WORK = 1_200_000_000
 """Default limit: rounds times (keys + 300) times (budget + 12), to which their time is about proportional;
 0.2 to 0.6 s of one core. On diffuse rows at budgets from 16 on, longer searches still find better sets."""
 
+
+HEADS, SHORT = 16, 5_000_000
+WALKS, LONG = 2, 20_000_000
+"""Walks by threshold accepting, and the swaps that each tries at most; 25 ns a swap."""
+
+EACH = 250
+"""Swaps of a walk, at most: so many times all swaps of one set."""
+
+GOLDEN = 0.6180339887498949
+"""Its multiples spread evenly over 0 .. 1."""
 
 LEAST_FLOOR = 1e-6
 """Of mass floors: captured masses carry about 1e-7 relative error, so a smaller one says nothing."""
@@ -67,6 +79,51 @@ def improve(
     )  # fmt: skip
     swaps = s * (row.n_keys - s)
     return Answer(float(error), keys.positions[kept], rounds * swaps, 1, Status.GAP)
+
+
+def cool(
+    row: Row, s: int, error: float, kept: np.ndarray, heads: np.ndarray, seed: int, until: float
+) -> tuple[float, np.ndarray]:
+    """Error and positions of the best set that walks by threshold accepting meet; there is no mass floor.
+
+    From one set another band of masses is seldom reached, so most walks start in bands of their own.
+
+    Parameters
+    ----------
+    row : Row
+    s : int
+        Budget, below the number of keys.
+    error : float
+        Of `kept`.
+    kept : ndarray of int64, shape (s,)
+        Best positions known, ascending.
+    heads : ndarray of int64
+        Positions of keys; `HEADS` walks start at sets whose heaviest key is one of them, `WALKS` longer ones
+        at the best set.
+    seed : int
+    until : float
+        Guard, in CPU time of this process.
+    """
+    keys, random = centre(row), np.random.default_rng(seed)
+    residuals, masses = padded(keys.residuals), keys.masses.copy()
+    order = np.argsort(-masses, kind="stable")
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    best = np.searchsorted(keys.positions, kept)
+    places = np.sort(rank[np.searchsorted(keys.positions, heads)])
+    n = len(order)
+    for walk in range(HEADS + WALKS if len(places) else 0):
+        if process_time() > until:
+            break
+        start, swaps = best, LONG
+        if walk < HEADS:
+            first = min(int(places[int(walk * GOLDEN % 1 * len(places))]), n - s)
+            start, swaps = order[[first, *(first + 1 + random.permutation(n - first - 1)[: s - 1])]], SHORT
+        swaps = min(swaps, EACH * s * (n - s))
+        lowest, chosen = anneal.anneal(residuals, masses, start, (seed + walk) % 2**31, swaps)
+        if lowest < error:
+            error, best = float(lowest), chosen
+    return error, keys.positions[best]
 
 
 def default_rounds(n_keys: int, s: int) -> int:

@@ -178,6 +178,22 @@ class Refutation:
         """Whether no subtree is left."""
         return self._next == self._subtrees.stop
 
+    def survivors(self) -> np.ndarray:
+        """Positions of the keys that, as the heaviest of a better set, one node does not refute."""
+        open_keys = []
+        for a in self._subtrees:
+            key = int(self._by_mass[a]) if a >= 0 else 0
+            tree.open_subtree(self._keys, self._search, self._ranks, a, key, self.s)
+            end = tree.walk(
+                self._keys, self._search, self._order, self.width, self._least, self._pull, self.nodes + 1,
+                False, self._events,
+            )  # fmt: skip
+            self._search.whole[tree.CURSOR] = 0
+            if end != tree.EMPTY:
+                open_keys.append(self._order[key])
+        self.aim(self.tau)
+        return self.positions[np.array(open_keys, dtype=np.int64)]
+
     def aim(self, tau: float) -> None:
         """Refute `tau` from here on; what is known of the last root is forgotten."""
         self.schedule = [(a, t) for a, t in self.schedule if a != self._next] + [(self._next, tau)]

@@ -63,7 +63,7 @@ def search(
     kept, mark, barred, held, best, found = walk[0], walk[1], walk[2], walk[3], walk[4], walk[5]
     random, hold = np.array([1 + seed % 2147483646]), min(HELD, s // 2)
     for _ in range(4):  # small seeds begin alike
-        _uniform(random)
+        uniform(random)
     best[:], found[:] = False, np.inf
     done = clock = walks = seeds = 0
     while walks < len(starts) or (done < rounds and zero < found[1] < np.inf and s < n):
@@ -86,8 +86,8 @@ def search(
             a = walk[8][j]
             out, kept[a], mark[j] = kept[a], j, True
             mark[out] = False
-            barred[out] = clock + BARRED + int(_uniform(random) * BARRED)
-            held[j] = clock + hold + int(_uniform(random) * hold)
+            barred[out] = clock + BARRED + int(uniform(random) * BARRED)
+            held[j] = clock + hold + int(uniform(random) * hold)
             if square < low * (1 - CLOSE):
                 low, idle = square, -1
             idle += 1
@@ -308,13 +308,13 @@ def _kick(
     order, rank, _ = ranks
     s, n = len(kept), len(masses)
     _take(chosen, kept, mark)
-    for _ in range(1 + int(_uniform(random) * min(KICK, s))):
-        a = int(_uniform(random) * s)
+    for _ in range(1 + int(uniform(random) * min(KICK, s))):
+        a = int(uniform(random) * s)
         out = kept[a]
         reach = 2 * s + rank[out] // 2  # wide enough for a key that is not kept
         low, high, key = max(rank[out] - reach, 0), min(rank[out] + reach + 1, n), out
         while mark[key]:
-            key = order[low + int(_uniform(random) * (high - low))]
+            key = order[low + int(uniform(random) * (high - low))]
         mass = masses[key] - masses[out]
         for j in kept:
             mass += masses[j]
@@ -323,7 +323,7 @@ def _kick(
 
 
 @compiled
-def _uniform(random: np.ndarray) -> float:
+def uniform(random: np.ndarray) -> float:
     """The next number of a sequence in (0, 1), S. Park and K. Miller, 1988; no state but the one given."""
     random[0] = random[0] * 48271 % 2147483647
     return random[0] / 2147483647.0
