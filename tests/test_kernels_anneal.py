@@ -5,6 +5,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from ceiling.certify import certificate, certify
+from ceiling.certify.check import check_proof
 from ceiling.certify.improve import cool
 from ceiling.kernels.anneal import anneal
 from ceiling.kernels.vectors import padded
@@ -51,3 +53,19 @@ def test_a_guard_that_has_passed_leaves_the_set():
     row, start = diffuse(60, 4, 2), np.arange(16)
     error, kept = cool(row, 16, forced_error(row, start), start, np.arange(60), 0, 0.0)
     assert (error, kept.tolist()) == (forced_error(row, start), start.tolist())
+
+
+@pytest.mark.parametrize("nodes", [60, 150, 400, 1000, 20_000])
+def test_certificates_that_need_all_of_it_are_true(nodes: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(certificate, "LARGE", 4)
+    monkeypatch.setattr(certificate, "LOOK", -20)
+    for seed in range(4):
+        row, s = diffuse(24, 6, seed), 4
+        least = min(forced_error(row, np.array(kept)) for kept in combinations(range(24), s))
+        proved = certify(row, s, nodes=nodes)
+        assert proved.lower <= least <= proved.upper * (1 + 1e-12)
+        assert proved.nodes <= nodes
+        assert proved.status == "optimal" or nodes < 20_000
+        if proved.proof:
+            found = proved.lower, proved.upper, proved.kept
+            assert check_proof(row.masses, row.values, s, *found, None, proved.proof) is None
