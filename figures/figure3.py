@@ -5,13 +5,13 @@ from pathlib import Path
 
 import polars as pl
 
-from ceiling.analysis import counts
+from ceiling.analysis import readable
 from ceiling.analysis.contexts import of_text, texts_note
 from ceiling.analysis.selection import (
     READING,
     against_paper,
     excess_ranges,
-    rules_readable,
+    rests_on,
     selector_table,
     with_pool,
 )
@@ -42,12 +42,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     shown = ["n_pool", "excess", "excess_p90", "n_proved", "excess_lower", "excess_upper"]
     tables = {
         "Least and greatest median at the paper's budget, beside the paper's": ranges,
-        "Every selector": rules_readable(ours, shown),
+        "Every selector": readable(ours, shown, ["selector", "reading"]),
         "Where the paper says so": paper.filter(pl.col("quantity").str.starts_with("excess")),
     }
-    rests_on = counts(ours.filter(selector=ours["selector"][0], reading=ours["reading"][0]))
     note = texts_note(store.scores, store.documents, args.text)
-    caption = f"{CAPTION}\n\n{READING}\n\n{against_paper(ranges)}\n\n{rests_on} (each selector) {note}"
+    caption = f"{CAPTION}\n\n{READING}\n\n{against_paper(ranges)}\n\n{rests_on(ours)} {note}"
     for path in write(args.out, "figure3", selector_dots(ours, paper), ours, caption, tables):
         print(path)
 

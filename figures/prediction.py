@@ -9,7 +9,7 @@ from ceiling.analysis import by_context, counts, differences, of_text, predictor
 from ceiling.analysis.instances import COLUMNS
 from ceiling.analysis.predictors import MEANING, missing_note
 from ceiling.analysis.reference import DIFFERS
-from ceiling.analysis.thresholds import RANKED, roc_table, threshold_table
+from ceiling.analysis.thresholds import RANKED, RATES, roc_table, threshold_table
 from ceiling.cli.figures import arguments
 from ceiling.plots import prediction_curves, write
 
@@ -40,9 +40,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     mass, fit = data.filter(predictor="dropped_mass"), ["auc", "intercept", "slope", "fit"]
     tables = {
         "The predictors": readable(ours, ["predictor", "auc", "rho_e_top", "rho_e_pool", "rho_kappa"]),
-        "Dropped mass on every text": readable(mass, fit).insert_column(0, mass["text"]),
+        "Dropped mass on every text": readable(mass, fit, ["text"]),
         "The cut of κ̂": sweep.select("model", "threshold", "n_labelled", "share", "^auc.*$", "^tau.*$"),
-        "ROC of the dropped mass": roc.gather_every(20),
+        "ROC of the dropped mass": roc.filter(pl.col("false_rate").is_in(RATES[::20].tolist())),
     }
     stated = pl.read_csv(REFERENCE, infer_schema=False).filter(quantity="auc").drop("s")
     differ = f"{differences(ours.filter(predictor='dropped_mass'), stated)} {DIFFERS}"

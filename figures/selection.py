@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from ceiling.analysis import counts
+from ceiling.analysis import readable
 from ceiling.analysis.contexts import of_text, texts_note
-from ceiling.analysis.selection import READING, rules_readable, selector_table
+from ceiling.analysis.selection import READING, rests_on, selector_table
 from ceiling.cli.figures import arguments
 from ceiling.plots import write
 from ceiling.plots.selector_grid import selector_grid
@@ -31,10 +31,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     store = open_store(args.store, args.config)
     scores = of_text(store.scores, store.documents, args.text)
     ours = selector_table(scores, store.instances, store.certificates)
-    tables = {heading: rules_readable(ours, columns) for heading, columns in TABLES.items()}
-    rests_on = counts(ours.filter(selector=ours["selector"][0], reading=ours["reading"][0]))
+    tables = {
+        heading: readable(ours, columns, ["selector", "reading"]) for heading, columns in TABLES.items()
+    }
     note = texts_note(store.scores, store.documents, args.text)
-    caption = f"{CAPTION}\n\n{READING}\n\n{rests_on} (each selector) {note}"
+    caption = f"{CAPTION}\n\n{READING}\n\n{rests_on(ours)} {note}"
     for path in write(args.out, "selection", selector_grid(ours), ours, caption, tables):
         print(path)
 

@@ -22,7 +22,9 @@ from ceiling.plots import native_lines, write
 REFERENCE = Path(__file__).parent / "reference" / "forced_weights_table1_native_budgets.csv"
 CAPTION = f"""**Table 1.** What balancing by single swaps closes of top-mass's error, up to the budgets that
 caches are run at, where subsets are too many to enumerate; ours beside the paper's in grey. {READING}
-Read in `scores`, balancing swaps in 24 candidates beside top-mass; read in `instances`, the pool's."""
+Balancing swaps in the pool's candidates beside top-mass, 24/12/6/4 at s = 4/8/16/32 unless others were
+asked for, and in 24 at the budgets above: the step between is not of the budget alone. `all families` pools
+rows, so a family weighs by its heads."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:

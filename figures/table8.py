@@ -27,7 +27,7 @@ CAPTION = """**Table 8.** Per budget: κ̂ = e_top/e_pool, median and 99th perce
 e_pool ≤ 0.9 e_top; medians of the geometric and of the ridge-leverage (λ = 0.01 × the mean
 eigenvalue of KᵀK) set's error over top-mass's; the paper's π̂ = e_pool/ef_fw, drawn, and
 in the table below also the improved π̂ = e_pool/ef, median and 99th percentile; Spearman's ρ of Φ and
-e_pool. The paper's rows are grey."""
+e_pool. The paper's rows, of one family, are grey."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 
 from ceiling.analysis import counts
-from ceiling.analysis.contexts import TASKS, of_text
+from ceiling.analysis.contexts import TASKS, of_text, texts_note
 from ceiling.analysis.tasks import task_table, verdicts_readable
 from ceiling.cli.figures import arguments
 from ceiling.plots import write
@@ -15,12 +15,13 @@ from ceiling.plots.task_bounds import task_bounds
 REFERENCE = Path(__file__).parent / "reference" / "forced_weights_tasks.csv"
 CAPTION = """**Tasks.** Task-structured contexts, all budgets pooled: median closable share; 90th percentile
 of κ̂ on retrieval rows (whose query reads the answer off the needles) over that on background rows; share of
-retrieval rows that are value-aware: κ̂ > 1.11, and the pool optimum keeps a needle's key that top-mass
-drops; AUC of dropped mass for κ̂ > 1.11; share of cells (layer, head) whose flat label at s = 8 is that of
-the main text. Grey is what the bound allows that was written down before the capture, a hollow mark did not
-hold. A verdict is of the value, not of its interval; `n` counts instances, cells or query positions. The
-bounds of the paper are of its own tasks and families. With --text NAME, that task alone, or another text's
-map in place of the main one's."""
+retrieval rows that are value-aware: κ̂ > 1.11, and the pool optimum keeps a needle's key that top-mass drops;
+AUC of dropped mass for κ̂ > 1.11; share of cells (layer, head) whose flat label at s = 8 is that of the main
+text. Grey is what the bound allows that was written down before the capture, a hollow mark did not hold. A
+bound is of all tasks together: its verdict on one of them, on fewer documents, is no test. A verdict is of
+the value, not of its interval; `n` counts instances, cells or query positions. The bounds of the paper are of
+its own tasks and families. With --text NAME, that task alone, or another text's map in place of the main
+one's."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -39,7 +40,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         "Verdicts": verdicts_readable(ours),
         "Registered by the paper": pl.read_csv(REFERENCE, schema_overrides={"paper": pl.String}),
     }
-    caption = f"{CAPTION}\n\n{counts(everything)}"
+    note = texts_note(main_text, store.documents).removeprefix("Text: ")
+    caption = f"{CAPTION}\n\n{counts(everything)} Main text: {note}"
     for path in write(args.out, "tasks", task_bounds(ours), ours, caption, tables):
         print(path)
 

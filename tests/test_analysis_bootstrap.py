@@ -39,6 +39,13 @@ def test_estimate_takes_the_middle_95_percent():
     assert found == pytest.approx({"x": 50.0, "x_low": 2.5, "x_high": 97.5})
 
 
+def test_few_documents_are_said_to_cover_less():
+    assert interval_note(6, 1000) == (
+        "95% percentile, 1000 resamplings of 6 documents, fewer than 20: it covers less"
+    )
+    assert interval_note(20, 1000) == "95% percentile, 1000 resamplings of 20 documents"
+
+
 def test_interval_of_a_mean_has_the_width_theory_gives():
     rng = np.random.default_rng(0)
     documents, per = 40, 50

@@ -124,6 +124,8 @@ def test_the_true_median_lies_between_the_ends():
     assert (table["closable_lower"] <= table["closable_upper"]).all()
     assert (table["closable_lower_low"] <= table["closable_lower"]).all()
     assert (table["closable_lower"] >= table["median_closable"] - 1e-12).all()  # a pool's set is known too
+    assert (table["median_closable_low"] <= table["median_closable"]).all()
+    assert (table["median_closable"] <= table["median_closable_high"]).all()
     assert (table["cap_at_wilson"] <= table["cap_unsolved_improved"]).all()
 
 

@@ -41,6 +41,11 @@ def test_a_family_of_the_paper_is_known_by_the_words_of_its_name(family, model):
     assert same_model(family, models) == model
 
 
+def test_a_tuned_model_is_another():
+    assert same_model("Qwen2.5-1.5B", ["Qwen/Qwen2.5-1.5B-Instruct"]) is None
+    assert same_model("gemma-2-2b", ["google/gemma-2-2b-it", "google/gemma-2-2b"]) == "google/gemma-2-2b"
+
+
 @pytest.mark.parametrize(
     ("family", "reason"),
     [

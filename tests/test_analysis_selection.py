@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from ceiling.analysis import ceiling_table
-from ceiling.analysis.selection import against_paper, excess_ranges, selector_table, with_pool
+from ceiling.analysis.selection import against_paper, excess_ranges, rests_on, selector_table, with_pool
 from ceiling.problem import InputError
 from tests.toy_store import hand_made, toy_certificates, toy_instances, toy_scores
 
@@ -64,6 +64,15 @@ def test_budgets_beyond_the_pools_have_no_excess():
     assert table.filter(s=64)["n_pool"].unique().to_list() == [0]
     assert with_pool(table)["s"].unique().to_list() == [8]
     assert table.filter(s=64)["over_top"].null_count() == 0
+
+
+def test_what_it_rests_on_is_said_of_one_rule_by_name():
+    instances = toy_instances(documents=1)
+    few = toy_scores(instances).filter((pl.col("selector") == "top-mass") | (pl.col("s") == 8))
+    table = selector_table(few, draws=0)
+    n = table.filter(selector="top-mass")["n"].sum()
+    assert f"n = {n:,} instances" in rests_on(table)
+    assert rests_on(table).endswith("So for top-mass; a rule scored at fewer budgets has fewer.")
 
 
 def test_names_stand_in_the_papers_order_and_a_users_last():

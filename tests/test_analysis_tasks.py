@@ -70,6 +70,13 @@ def test_map_agreement_is_over_the_cells_of_both_texts():
     assert table(ours, main=elsewhere)["map_agreement"]["verdict"].startswith("no verdict: no cell")
 
 
+def test_a_map_is_not_compared_with_itself():
+    ours = made({"dropped_mass": 0.1}, {"dropped_mass": 0.1})
+    assert table(ours, main=ours)["map_agreement"]["verdict"].startswith("no verdict: no cell")
+    both = pl.concat([ours, ours.with_columns(dump=pl.lit("main"), dropped_mass=0.9)])
+    assert table(ours, main=both)["map_agreement"]["value"] == 0.0
+
+
 @pytest.mark.parametrize(("bound", "verdict"), [(0.2, "held"), (0.25, "held"), (0.3, "not held")])
 def test_a_least_value_holds_from_its_bound_on(bound, verdict):
     rows = made(
@@ -151,7 +158,7 @@ def test_each_task_and_family_has_its_rows_and_only_tasks_count():
 
 def test_intervals_need_five_documents():
     frame = toy_instances("a", documents=5)
-    found = table(frame, main=frame)
+    found = table(frame, main=frame.with_columns(dump=pl.lit("main")))
     assert found["auc"]["value_low"] < found["auc"]["value"] < found["auc"]["value_high"]
     assert found["map_agreement"]["value_low"] is None
     assert found["map_agreement"]["value"] == 1.0

@@ -120,6 +120,17 @@ def test_a_store_of_instances_draws_what_it_can_and_says_what_to_run(tmp_path, c
     assert all("run `ceiling " in line for line in err)
 
 
+def test_every_models_roc_is_given_at_the_same_rates(tmp_path):
+    for i, model in enumerate(("toy-1", "toy-2")):
+        frame = toy_instances(model, documents=1, seed=i).with_columns(dump=pl.lit(f"{i}" * 12))
+        write_toy_store(tmp_path / "store", frame)
+    figures(tmp_path / "store", tmp_path, "prediction")
+    table = (tmp_path / "prediction.md").read_text().partition("## ROC of the dropped mass")[2]
+    rows = [line.split("|")[1:3] for line in table.splitlines() if line.startswith("| toy")]
+    rates = [f"{i / 10:g}" for i in range(11)]
+    assert [(m.strip(), x.strip()) for m, x in rows] == [(m, x) for m in ("toy-1", "toy-2") for x in rates]
+
+
 def test_figure2_csv_has_every_cell(drawn):
     assert pl.read_csv(drawn / "figure2.csv").height == 6 * 4
 

@@ -12,6 +12,7 @@ from transformers.models.qwen2.tokenization_qwen2 import PRETOKENIZE_REGEX
 from ceiling import models
 from ceiling.models import built_in
 from ceiling.models.gguf_tokenizer import BYTE_LEVEL, rebuild
+from ceiling.problem import InputError
 from tests import tiny_gguf
 
 GEMMA3 = models.BUILT_INS["gemma3-270m"]
@@ -40,6 +41,20 @@ def test_the_best_score_is_merged_first():
     ]
     assert models.start_tokens(coder) == (2,)
     assert models.start_tokens(build(tiny_gguf.sentencepiece(), add_bos_token=False)) == ()
+
+
+@pytest.mark.parametrize(
+    ("words", "changes"),
+    [
+        (tiny_gguf.sentencepiece(), {"bos_token_id": 99_999}),
+        (tiny_gguf.sentencepiece(), {"token_type": [1, 2]}),
+        (tiny_gguf.byte_level(), {"merges": ["th"]}),
+        (tiny_gguf.byte_level(), {"merges": ["q zz"]}),
+    ],
+)
+def test_parts_that_do_not_fit_together_are_refused(words, changes):
+    with pytest.raises(InputError, match=r"model: tiny.gguf: its tokenizer is broken \("):
+        build(words, **changes)
 
 
 def test_a_space_goes_before_a_text_where_the_file_says_so():

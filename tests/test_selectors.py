@@ -159,6 +159,13 @@ def test_quest(s, case, page):
     assert keep(f"quest:page={page}", case, "per-query", s) == sorted(wanted)
 
 
+def test_a_page_counts_visible_keys_without_mass():
+    keys, query = np.array([[9], [0], [5], [5]], np.float32), np.ones((1, 4, 1), np.float32)
+    masses = np.array([[[0, 0.2, 0.4, 0.4]]], np.float32)
+    sight = KVHead(keys, keys, query, masses, [3]).sight(0, 0, "per-query")
+    assert resolve("quest:page=2").keep(sight, 1).tolist() == [1]
+
+
 @given(cases(), budgets, readings)
 def test_streaming_llm(case, s, reading):
     """The same in both readings: sinks in sight, and the latest, the query's own key among them."""
@@ -360,6 +367,7 @@ def test_what_is_not_there_is_refused():
         ("snapkv:size=3", "'size=3' of snapkv"),
         ("snapkv:kernel=4", "kernel is an odd number >= 1"),
         ("snapkv:window=-1", "window is a whole number >= 0"),
+        (f"quest:page={'9' * 5000}", "page is a whole number >= 0, of 9 digits at most"),
         ("snapkv:pooling=mean", "pooling is max or avg"),
         ("snapkv:kernel=5,kernel=7", "kernel of snapkv is repeated"),
         ("h2o:recent=3", "names: none"),

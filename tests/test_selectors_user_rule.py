@@ -30,6 +30,7 @@ def fractions(sight, count): return sight.candidates[:count] + 0.5
 def nothing(sight, count): return None
 def broken(sight, count): return sight.no_such_thing
 def greedy(sight, count): return sight.queries
+def quits(sight, count): raise SystemExit(0)
 def writes(sight, count): sight.masses[:] = 0
 def strange(sight, count): return []
 strange.reading = "sometimes"
@@ -43,6 +44,7 @@ def rules(tmp_path, monkeypatch):
     (tmp_path / "my_rules.py").write_text(MY_RULES)
     (tmp_path / "wrong_rules.py").write_text(WRONG)
     (tmp_path / "unfinished.py").write_text("def rule(:")
+    (tmp_path / "a_script.py").write_text("raise SystemExit(0)")
     yield tmp_path
     for module in ("my_rules", "wrong_rules"):
         sys.modules.pop(module, None)
@@ -69,11 +71,15 @@ def test_a_rule_of_ten_lines(rules, head):
     assert (selector.name, len(selector.digest)) == ("my_rules:my_rule", 64)
 
 
-def test_it_is_told_when_the_rule_has_changed(rules):
-    before = resolve("my_rules:my_rule").digest
-    sys.modules.pop("my_rules")
-    (rules / "my_rules.py").write_text(MY_RULES.replace("axis=1", "axis=-1"))
-    assert resolve("my_rules:my_rule").digest != before
+def test_a_rule_that_has_changed_is_loaded_anew(rules, head):
+    sight = head.sight(1, 0, "per-query")
+    before = resolve("my_rules:my_rule")
+    least = set(sight.candidates) - set(before.keep(sight, 9))
+    (rules / "my_rules.py").write_text(MY_RULES.replace("-score", "score"))
+    after = resolve("my_rules:my_rule")
+    assert after.digest != before.digest
+    assert set(after.keep(sight, 3)) == least
+    assert resolve("my_rules:my_rule") == after
 
 
 @pytest.mark.parametrize(
@@ -87,6 +93,7 @@ def test_it_is_told_when_the_rule_has_changed(rules):
         ("broken", "AttributeError: 'Sight' object has no attribute 'no_such_thing'"),
         ("writes", "read-only"),
         ("greedy", "whole numbers"),
+        ("quits", "SystemExit: 0"),
     ],
 )
 def test_a_wrong_rule_is_told_what_is_wrong(rules, head, name, complaint):
@@ -102,6 +109,7 @@ def test_a_wrong_rule_is_told_what_is_wrong(rules, head, name, complaint):
         ("wrong_rules:strange", "'sometimes'; one of per-query, cache, both"),
         ("no_rules:rule", "module no_rules: ModuleNotFoundError"),
         ("unfinished:rule", "module unfinished: SyntaxError"),
+        ("a_script:rule", "module a_script: SystemExit: 0"),
         ("sys:exit", "sys has no file"),
     ],
 )

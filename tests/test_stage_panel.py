@@ -1,6 +1,8 @@
 """What is scored: users' rules by name, what a dump does not allow, questions that are refused."""
 
+import json
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -69,11 +71,11 @@ def test_a_users_rule_is_scored_by_name(rules: Path, toy: Path, tmp_path: Path):
     assert set(late["reading"]) == {"per-query", "cache"}
     assert set(frame["allocation"]) == {"uniform"}
     assert len(frame) == 2 * LAYERS * HEADS * ROWS * 2 * 4
+    assert not score.plan(toy, tmp_path / "store", names[::-1], budgets=(2, 4), native=()).todo
     rules.write_text(RULES.replace("[-count:]", "[:count]"))
     os.utime(rules, (0, 0))  # the compiled module must not be taken for it
     with pytest.raises(InputError, match="score_rules:heavy has changed since the run was planned"):
         list(score.run_units(plan, plan.units))
-    sys.modules.pop("score_rules")
     again = score.plan(toy, tmp_path / "store", names, budgets=(2, 4), native=())
     assert again.config != plan.config
     assert again.todo == again.units
@@ -104,6 +106,20 @@ def test_what_needs_queries_is_refused_by_name_and_else_left_out(rules: Path, to
             score.plan(toy, tmp_path, [name])
     with pytest.raises(InputError, match="tova needs query vectors"):
         score.plan(toy, tmp_path, ["tova"], reading="cache")
+
+
+def test_allocations_over_some_layers_are_another_configuration(toy: Path, tmp_path: Path):
+    """Whose dump has the same id; its rules choose the same sets."""
+    some = shutil.copytree(toy, tmp_path / "some")
+    manifest = json.loads((some / "manifest.json").read_text())
+    (some / "manifest.json").write_text(json.dumps(manifest | {"layers": [1]}))
+    whole, part = (score.plan(dump, tmp_path / "store", ["tova"], budgets=(2,)) for dump in (toy, some))
+    assert (part.id, part.config) == (whole.id, whole.config)
+    whole, part = (score.plan(dump, tmp_path / "store", budgets=(2, 4)) for dump in (toy, some))
+    assert (part.id, part.panel.layers, whole.panel.layers) == (whole.id, (1,), ())
+    assert part.config != whole.config
+    with pytest.raises(InputError, match="budgets: 17 keys are more than the 16 that any row"):
+        score.plan(some, tmp_path / "store", budgets=(17,))
 
 
 @pytest.mark.parametrize(

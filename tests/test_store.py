@@ -148,6 +148,22 @@ def test_a_copy_is_read_at_its_uri(shards: Shards):
         open_store(uri, "c2")
 
 
+def test_a_copy_may_hold_scores_of_several_configurations_that_share_no_rule(shards: Shards):
+    def add(config: str, **rule: str) -> None:
+        row = {"dump": "d", "config": config, "reading": "cache", "allocation": "uniform"} | rule
+        columns = {name: [row.get(name)] for name in TABLES["scores"]}
+        shards.write("scores", shards.path("scores", 0, 0, config), columns)
+
+    shards.write("instances", shards.path("instances", 0, 0, "c0"), instance(dump="d", config="c0"))
+    add("c0", selector="h2o")
+    add("c1", selector="tova")
+    store = open_store(f"file://{shards.store}")
+    assert sorted(store.scores.collect()["selector"]) == ["h2o", "tova"]
+    add("c2", selector="tova")
+    with pytest.raises(InputError, match=r"several configurations of a dump \(c1, c2\)"):
+        store.scores.collect()
+
+
 @pytest.mark.parametrize(
     ("sql", "why"),
     [

@@ -73,8 +73,8 @@ def certification_table(
         * `solved` instances, proved optimal; `improved` of them, with a set more than 1% better than the
           pool's (than top-mass on rows without a pool: `n_pool` rows have one);
         * `wilson95_high` of improved over solved;
-        * `median_closable` of the pool, and its caps `cap_at_wilson` and `cap_unsolved_improved`; null
-          unless every row has a pool;
+        * `median_closable` of the pool, with `_low` and `_high`, and its caps `cap_at_wilson` and
+          `cap_unsolved_improved`; null unless every row has a pool;
 
         then ours,
 
@@ -182,7 +182,8 @@ def _row(group: Group) -> dict[str, Any]:
     return (
         group.identity()
         | {"solved": counts.pop("solved"), "improved": improved, "wilson95_high": rate}
-        | {"median_closable": cap(pool, 0.0), "cap_at_wilson": cap(pool, rate)}
+        | estimate("median_closable", quantile(pool, group.cluster[: len(pool)], group.weights, 0.5))
+        | {"cap_at_wilson": cap(pool, rate)}
         | {"cap_unsolved_improved": cap(pool, wilson_high(counts["improved_known"] + counts["undecided"], n))}
         | {"n_pool": with_pool}
         | counts

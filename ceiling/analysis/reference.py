@@ -15,20 +15,23 @@ HEADLINE = ("Qwen2.5-1.5B", "Llama-3.2-1B", "OLMo-2-1B", "Qwen3-1.7B")
 POOLED = "pooled"
 """What the paper calls the rows of its four families together; ours are `ALL_FAMILIES`."""
 
+TUNED = {"instruct", "chat", "it"}
+"""Words of a name that make a model another than the paper's family, whose weights are not tuned."""
+
 DIFFERS = (
     "Ours agree with the paper's range where the value lies in it at the paper's rounding, or the interval "
-    "reaches it."
+    "reaches it; a value without an interval has to lie in it."
 )
 """How `differences` decides."""
 
 
 def same_model(family: str, models: Sequence[str]) -> str | None:
-    """The model that is the paper's `family`: one whose name holds each word of the family's name."""
+    """The model that is the paper's `family`: each word of its name is in the model's, none of `TUNED` is."""
 
     def words(name: str) -> set[str]:
         return set(re.split(r"[^a-z0-9.]+", name.lower()))
 
-    return next((model for model in models if words(family) <= words(model)), None)
+    return next((m for m in models if words(family) <= words(m) and not words(m) & TUNED), None)
 
 
 def here(family: str, models: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from ceiling.analysis.bootstrap import DRAWS, SEED, estimate
 from ceiling.analysis.instances import Group
 from ceiling.analysis.ranks import quantile, share
 from ceiling.analysis.scores import UNIFORM, score_groups, scored
-from ceiling.analysis.tables import readable, table
+from ceiling.analysis.tables import counts, table
 from ceiling.objective import TIE
 from ceiling.problem import InputError
 
@@ -85,12 +85,11 @@ def selector_table(
     )
 
 
-def rules_readable(selectors: pl.DataFrame, quantities: Sequence[str]) -> pl.DataFrame:
-    """`ceiling.analysis.tables.readable`, with `selector` and `reading` after the model."""
-    frame = readable(selectors, quantities)
-    for i, name in enumerate(("selector", "reading"), start=1):
-        frame.insert_column(i, selectors[name])
-    return frame
+def rests_on(selectors: pl.DataFrame) -> str:
+    """What the rows of the first selector and reading rest on, in words."""
+    first = selectors.row(0, named=True)
+    rows = selectors.filter(selector=first["selector"], reading=first["reading"])
+    return f"{counts(rows)} So for {first['selector']}; a rule scored at fewer budgets has fewer."
 
 
 def with_pool(selectors: pl.DataFrame) -> pl.DataFrame:

@@ -28,10 +28,10 @@ def counts(frame: pl.DataFrame) -> str:
     return " ".join(parts)
 
 
-def readable(frame: pl.DataFrame, quantities: Sequence[str]) -> pl.DataFrame:
-    """`model, s, n` and every quantity as text, "value [low, high]", an en dash where undefined."""
+def readable(frame: pl.DataFrame, quantities: Sequence[str], by: Sequence[str] = ()) -> pl.DataFrame:
+    """`model`, `by`, `s, n` and every quantity as text, "value [low, high]", an en dash where undefined."""
     columns = {q: [shown(row, q) for row in frame.iter_rows(named=True)] for q in quantities}
-    return frame.select("model", pl.col("s").cast(pl.String).fill_null("all"), "n").with_columns(
+    return frame.select("model", *by, pl.col("s").cast(pl.String).fill_null("all"), "n").with_columns(
         pl.Series(name, text, dtype=pl.String) for name, text in columns.items()
     )
 

@@ -65,7 +65,7 @@ def task_table(
     instances, documents, rows : polars.DataFrame or LazyFrame
         The store's tables; of the instances, those of dumps whose text is a task.
     main : polars.DataFrame or LazyFrame, optional
-        Instances of the text whose map is compared.
+        Instances of the text whose map is compared; those of tasks among them are left out.
     draws, seed : int
         Of the cluster bootstrap over documents.
 
@@ -98,6 +98,8 @@ def task_table(
             "documents: the store has no instances of a task; run `ceiling capture --text task:NAME` and "
             "`ceiling enumerate` on its dump"
         )
+    if main is not None:
+        main = main.lazy().join(texts.lazy(), on="dump", how="anti")  # a map agrees with itself
     frame = _with_task(frame)
     frame = frame.join(_flags(frame, documents, rows), on=INSTANCE, how="left", maintain_order="left")
     families = {model: frame.filter(model=model) for model in frame["model"].unique().sort()}

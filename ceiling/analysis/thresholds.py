@@ -21,7 +21,8 @@ RATES = np.linspace(0, 1, 201)
 RANKED = (
     "`tau_predictors` ranks the predictors by AUC within a family, all budgets pooled; `tau_groups` ranks "
     "the pairs of family and budget by the AUC of the dropped mass. Both are Kendall's τ-b of the "
-    f"ranking at a threshold and the one at {LABEL_RATIO}."
+    f"ranking at a threshold and the one at {LABEL_RATIO}; of few pairs it moves in coarse steps, of four "
+    "budgets of one family in thirds."
 )
 """What the two columns of Kendall's tau compare; the paper does not say what it ranks."""
 

@@ -35,9 +35,11 @@ def new_folder(target: Path) -> Iterator[Path]:
         for path in folder.rglob("*"):
             if path.is_file():
                 _sync(path)
-        if not target.exists():
-            with contextlib.suppress(FileExistsError):
-                folder.rename(target)
+        try:
+            folder.rename(target)
+        except OSError:
+            if not target.exists():  # else another process was first
+                raise
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -69,13 +69,18 @@ def rebuild(settings: Mapping[str, Any], name: str) -> PreTrainedTokenizerFast:
     Raises
     ------
     InputError
-        When the tokenizer is of a kind that is not rebuilt, lacks a part, or has scores that rank
-        nothing.
+        When the tokenizer is of a kind that is not rebuilt, lacks a part, has parts that do not fit
+        together, or scores that rank nothing.
     """
     try:
         return _rebuild(settings, name)
+    except InputError:
+        raise
     except KeyError as error:
         raise InputError(f"model: {name}: its tokenizer lacks {error}") from None
+    except Exception as error:  # tokenizers raises nothing narrower
+        reason = (str(error).strip() or repr(error)).splitlines()[0]
+        raise InputError(f"model: {name}: its tokenizer is broken ({reason})") from error
 
 
 def _rebuild(settings: Mapping[str, Any], name: str) -> PreTrainedTokenizerFast:

@@ -6,11 +6,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
+from ceiling.plots.profile_lines import DODGE
 from ceiling.plots.style import COLUMN, blank, colours, marker, open_spines, style
 from ceiling.plots.whiskers import numbers, whiskers
-
-DODGE = 1.06
-"""Factor in s between the marks of neighbouring allocations, so that whiskers stay apart."""
 
 
 def allocation_lines(table: pl.DataFrame) -> Figure:

@@ -15,6 +15,9 @@ TICKS = (1.01, 1.05, 1.2, 2)
 LINES = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (4, 1, 1, 1)))
 """One dash pattern per model, so that colour is never the only difference of two curves."""
 
+DODGE = 1.15
+"""Factor in kappa - 1 between the marks of neighbouring models, so that whiskers stay apart."""
+
 ROW, EACH, SPREAD = 0.09, 0.08, 0.8
 """Height of a predictor's row, inches: without marks, and what each model adds; and the share of it that
 the marks of all models take."""
@@ -52,7 +55,7 @@ def prediction_curves(
             mine, dash = roc.filter(model=model), LINES[i % len(LINES)]
             curve.plot(mine["false_rate"], mine["true_rate"], color=colour, ls=dash)
             line = sweep.filter(model=model)
-            x = numbers(line, "threshold") - 1
+            x = (numbers(line, "threshold") - 1) * DODGE ** (i - (len(looks) - 1) / 2)
             cut.plot(x, numbers(line, "auc"), color=colour, ls=dash, marker=marker(i), ms=3, label=model)
             whiskers(cut, x, line, "auc", colour)
             _predictors(below, pooled.filter(model=model), i, looks)

@@ -75,5 +75,5 @@ def _legend(figure: Figure, budgets: list[int]) -> None:
     handles.append(Patch(facecolor=PAPER, alpha=0.25, lw=0))
     labels = [*(f"s = {s}" for s in budgets), f"paper, s = {BAND_BUDGET}"]
     figure.legend(
-        handles, labels, loc="outside upper center", ncols=4, frameon=False, handlelength=1.4, columnspacing=1
+        handles, labels, loc="outside upper center", ncols=3, frameon=False, handlelength=1.4, columnspacing=1
     )

@@ -25,7 +25,7 @@ def quest(sight: Sight, count: int, *, page: int = 0) -> np.ndarray:
     """
     page = page or max(LEAST_PAGE, count // 4)
     candidates = sight.candidates
-    first, bounds = _bounds(sight, page, int(candidates[0]))
+    first, bounds = _bounds(sight, page)
     kept, room = [], count
     for p in ranked(bounds).tolist():
         start, stop = np.searchsorted(candidates, ((first + p) * page, (first + p + 1) * page))
@@ -36,16 +36,16 @@ def quest(sight: Sight, count: int, *, page: int = 0) -> np.ndarray:
     return np.sort(np.concatenate(kept))
 
 
-def _bounds(sight: Sight, page: int, lowest: int) -> tuple[int, np.ndarray]:
+def _bounds(sight: Sight, page: int) -> tuple[int, np.ndarray]:
     """The first page that is seen, and the bound of each page from there on, float32."""
-    first, last = lowest // page, sight.position // page
+    first, last = sight.first // page, sight.position // page
     least, largest = sight.shared(("pages", page), lambda keys, _: _extremes(keys, page))
     query = sight.queries[0, -1]
     up, down = np.maximum(query, 0), np.minimum(query, 0)
     bounds = np.empty(last + 1 - first, dtype=np.float32)
     bounds[:-1] = largest[first:last] @ up + least[first:last] @ down
     for p in (first, last):  # of these the query may not see all keys
-        keys = sight.keys[max(p * page, lowest) : (p + 1) * page]
+        keys = sight.keys[max(p * page, sight.first) : (p + 1) * page]
         bounds[p - first] = keys.max(axis=0) @ up + keys.min(axis=0) @ down
     return first, bounds
 

@@ -3,16 +3,19 @@
 import importlib
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
+from types import ModuleType
 
 from ceiling.durable import sha256
 from ceiling.problem import InputError
 from ceiling.selectors.registry import SELECTORS
 from ceiling.selectors.selector import Rule, Selector
 from ceiling.selectors.sight import READINGS, Reading
+
+_digests: dict[str, str] = {}  # of the files that users' modules were loaded from, by module
 
 
 def resolve(text: str) -> Selector:
@@ -25,7 +28,8 @@ def resolve(text: str) -> Selector:
         ``module:function``, a rule of the user's own, from the current folder or wherever Python finds the
         module. The function takes a `Sight` and a number of keys. It may carry two attributes: `reading`
         (``per-query``, where it says nothing; ``cache`` or ``both``) and `needs_queries` (True where it
-        calls `attention` or `received` or reads `queries`; in reading ``cache`` also for `masses`).
+        calls `attention` or `received` or reads `queries`; in reading ``cache`` also for `masses`). Its
+        module is loaded anew where its file has changed; what that module imports is not looked at.
 
     Raises
     ------
@@ -67,35 +71,51 @@ def _variant(selector: Selector, text: str) -> Selector:
 
 def _users(module_name: str, function_name: str) -> Selector:
     """A rule of the user's own, imported."""
-    here = os.getcwd()
-    sys.path.insert(0, here)
-    try:
-        importlib.invalidate_caches()  # the module may be younger than the last look at its folder
-        module = importlib.import_module(module_name)
-    except Exception as error:
-        raise InputError(
-            f"selector: module {module_name}: {type(error).__name__}: {error}; "
-            f"of the built-in selectors, {_near(module_name, SELECTORS)}"
-        ) from error
-    finally:
-        sys.path.remove(here)
+    module, digest = _imported(module_name)
     functions = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
     rule = getattr(module, function_name, None)
     if not callable(rule):
         raise InputError(
             f"selector: {module_name} has no function {function_name!r}; {_near(function_name, functions)}"
         )
-    file = getattr(module, "__file__", None)
-    if file is None:
-        raise InputError(f"selector: {module_name} has no file, which says when its rule has changed")
     readings = _readings(f"{module_name}:{function_name}", rule)
     return Selector(
         name=f"{module_name}:{function_name}",
         rules=dict.fromkeys(readings, rule),
         needs_queries=frozenset(readings if getattr(rule, "needs_queries", False) else ()),
-        source=Path(file).name,
-        digest=sha256(Path(file)),
+        source=Path(module.__file__ or "").name,
+        digest=digest,
     )
+
+
+def _imported(name: str) -> tuple[ModuleType, str]:
+    """A module as its file has it now, and the file's SHA-256."""
+    stale = name in sys.modules
+    module = _loaded(name, lambda: importlib.import_module(name))
+    file = getattr(module, "__file__", None)
+    if file is None:
+        raise InputError(f"selector: {name} has no file, which says when its rule has changed")
+    digest = sha256(Path(file))
+    if stale and _digests.get(name) != digest:
+        module = _loaded(name, lambda: importlib.reload(module))
+    _digests[name] = digest
+    return module, digest
+
+
+def _loaded(name: str, load: Callable[[], ModuleType]) -> ModuleType:
+    """A module, looked for in the current folder first; InputError where it fails."""
+    here = os.getcwd()
+    sys.path.insert(0, here)
+    try:
+        importlib.invalidate_caches()  # the module may be younger than the last look at its folder
+        return load()
+    except (Exception, SystemExit) as error:  # a script may end itself
+        raise InputError(
+            f"selector: module {name}: {type(error).__name__}: {error}; "
+            f"of the built-in selectors, {_near(name, SELECTORS)}"
+        ) from error
+    finally:
+        sys.path.remove(here)
 
 
 def _readings(name: str, rule: Rule) -> tuple[Reading, ...]:

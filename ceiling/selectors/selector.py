@@ -12,6 +12,9 @@ from ceiling.selectors.sight import Reading, Sight
 Rule = Callable[..., np.ndarray]
 """``rule(sight, count, **parameters)``: `count` positions, fewer than ``sight.candidates``, out of them."""
 
+MOST_DIGITS = 9
+"""Of a parameter: more keys than any cache has."""
+
 
 class Parameter(NamedTuple):
     """What a parameter of a rule is where nothing is said, and what it may be."""
@@ -29,11 +32,14 @@ class Parameter(NamedTuple):
             return text
         kind = "an odd number" if self.odd else "a whole number"
         if (
-            not (text.isascii() and text.isdigit())
+            not (text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS)
             or int(text) < self.least
             or (self.odd and int(text) % 2 == 0)
         ):
-            raise InputError(f"selector: {name}={text}; {name} is {kind} >= {self.least}")
+            raise InputError(
+                f"selector: {name}={text:.40}; "
+                f"{name} is {kind} >= {self.least}, of {MOST_DIGITS} digits at most"
+            )
         return int(text)
 
 
@@ -109,7 +115,7 @@ class Selector:
         where = f"selector: {self.name} at position {sight.position}, {count} keys asked for"
         try:
             found = rule(sight, count)
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # the latter would end the run as if all were done
             raise InputError(f"{where}: {type(error).__name__}: {error}") from error
         try:
             kept = np.sort(np.asarray(found))

@@ -71,12 +71,16 @@ class Panel:
         Further budgets of top-mass and balancing alone.
     allocations : tuple of str
         How the keys of top-mass sets are spread over heads, besides uniformly.
+    layers : tuple of int
+        Those that allocations spread over, where they are not all of the model's: a dump's id is the same
+        whichever were captured.
     """
 
     choices: tuple[Choice, ...]
     budgets: tuple[int, ...]
     native: tuple[int, ...]
     allocations: tuple[str, ...]
+    layers: tuple[int, ...] = ()
 
     @property
     def extras(self) -> dict[int, int]:
@@ -86,7 +90,8 @@ class Panel:
     @property
     def configuration(self) -> dict[str, Any]:
         """All that determines the content of a shard beside the dump."""
-        return {
+        some = {"layers": list(self.layers)} if self.layers else {}
+        return some | {
             "schema": SCHEMA_VERSION,
             "engine": ENGINE,
             "search": SEARCH_ENGINE,
@@ -144,8 +149,9 @@ def choose(
     special = any(choice.name in SPECIAL for choice in choices)
     if allocations is None:
         allocations = ALLOCATIONS if selectors is None and reading != "cache" else ()
-    panel = Panel(choices, checked, _native(dump, checked, native, special), _allocations(allocations))
-    return panel, left_out
+    spread = _allocations(allocations)
+    layers = dump.layers if spread and len(dump.layers) < dump.n_layers else ()
+    return Panel(choices, checked, _native(dump, checked, native, special), spread, layers), left_out
 
 
 def _choices(
@@ -169,6 +175,8 @@ def _choices(
         left_out += [f"{choice.name} in reading {each}" for each in asked if able and each not in able]
         if able and least <= most:
             choices.append(replace(choice, readings=able))
+    if named is not None:
+        choices.sort(key=lambda choice: choice.name)  # listed in another order, they are the same rules
     return tuple(choices), tuple(left_out)
 
 
@@ -224,7 +232,7 @@ def _native(
 def _visible(dump: Dump) -> int:
     """Keys that a row has at most."""
     longest = max(dump.manifest["tokens"]["lengths"])
-    return max(min(window or longest, longest) for window in dump.windows)
+    return max(min(dump.windows[layer] or longest, longest) for layer in dump.layers)
 
 
 def _check_visible(dump: Dump, field: str, budgets: Sequence[int]) -> None:

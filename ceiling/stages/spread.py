@@ -22,6 +22,7 @@ MAP_BUDGET = 8
 def median_dropped(dump: Dump) -> np.ndarray:
     """Median over documents and rows of the mass beyond the `MAP_BUDGET` largest, [captured layers, heads].
 
+    Of the very dump that is scored: the map is fitted where it is judged, as favourable as can be to it.
     A row that is no softmax counts as 0 here; `spread` names it, and nothing of its document is scored.
     """
     medians = np.empty((len(dump.layers), dump.heads))

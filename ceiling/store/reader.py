@@ -183,7 +183,8 @@ class RemoteStore(Store):
                 return scan(name, ()) if frame is None else frame
         frame = self._scan(name, "**")
         if frame is not None and name in CONFIGURED and name != "instances":  # `check` has seen to those
-            self._check_pairs(frame.select("dump", "config").unique().collect())
+            rule = ("selector", "reading", "allocation") if name == "scores" else ()  # as `are_apart` does
+            self._check_unique(frame.select("dump", *rule, "config").unique().collect())
         return scan(name, ()) if frame is None else frame
 
     def _scan(self, table: str, folder: str) -> pl.LazyFrame | None:
@@ -203,10 +204,12 @@ class RemoteStore(Store):
         if pairs.is_empty():
             of = f" of configuration {self.config}" if self.config else ""
             raise InputError(f"store: no instances{of} at {self.uri}")
-        self._check_pairs(pairs)
+        self._check_unique(pairs)
 
-    def _check_pairs(self, pairs: pl.DataFrame) -> None:
-        if repeated := pairs.filter(pl.col("dump").is_duplicated())["config"].unique().sort().to_list():
+    def _check_unique(self, answers: pl.DataFrame) -> None:
+        """Raise `InputError` where two configurations answer the same of a dump."""
+        same = pl.struct(pl.exclude("config")).is_duplicated()
+        if repeated := answers.filter(same)["config"].unique().sort().to_list():
             raise InputError(
                 f"store: {self.uri} holds several configurations of a dump ({', '.join(repeated)}); "
                 "name one with --config"

@@ -16,6 +16,8 @@ BOUNDS = MappingProxyType(
         # share of (layer, head) cells with the same flat label on tasks and prose; the paper registers such a
         # bound without a number, this one is ours
         "map_agreement_min": 0.8,
+        # share of the sampled queries that are retrieval rows
+        "retrieval_share_min": 0.20,
     }
 )
 """Ratios and shares; arXiv 2608.25230 registers them for its task-structured contexts."""
