@@ -9,32 +9,26 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from ceiling.certify import ENGINE, NODES, Certificate, certify
 from ceiling.certify.certificate import LEAST_GAP
 from ceiling.certify.improve import LEAST_FLOOR, cool
 from ceiling.certify.manifest import Manifest, read_manifest
 from ceiling.certify.proof import MAX_DIMENSION, MOST_KEPT
-from ceiling.dump import MANIFEST, Dump, open_dump, tokens_sha256
+from ceiling.dump import Dump, tokens_sha256
 from ceiling.objective import centre, forced_error_at, largest
 from ceiling.problem import InputError, Row, Status, check_budgets
 from ceiling.search import DEGENERATE
-from ceiling.stages.small_tables import check_same, write_small_tables
-from ceiling.store import SCHEMA_VERSION, Shards, config_id, is_whole
+from ceiling.stages.units import Target, Unit, check_visible, open_source, rows_of, units_of
+from ceiling.store import SCHEMA_VERSION, config_id
+
+TABLE = "certificates"
 
 BUDGETS = (4, 8, 16, 32)
 """Keys kept: the budgets of the paper's certification."""
 
 BYTES_PER_INTERVAL = 20_000
 """On disk, for the estimate of ``--dry-run`` only; proofs dominate, and differ a hundredfold."""
-
-
-class Unit(NamedTuple):
-    """What one shard holds."""
-
-    document: int
-    layer: int
 
 
 class Done(NamedTuple):
@@ -151,6 +145,11 @@ class Plan:
         return config_id(configuration(self))
 
     @property
+    def target(self) -> Target:
+        """Where its shards come from and go to."""
+        return Target(self.dump, self.store, self.id, TABLE, self.config)
+
+    @property
     def instances(self) -> int:
         """Left: rows at a budget."""
         if self.manifest is None:
@@ -205,17 +204,11 @@ def plan(
     if budgets is not None and manifest is not None:
         raise InputError(f"budgets: {list(budgets)}; the manifest has its own, leave them out")
     checked = check_budgets(BUDGETS if budgets is None else budgets)
-    opened = open_dump(dump, verify)
-    if Path(store).exists() and (not Path(store).is_dir() or (Path(store) / MANIFEST).exists()):
-        raise InputError(f"store: {store} is a {'dump' if Path(store).is_dir() else 'file'}; name a folder")
+    opened = open_source(dump, store, verify)
     if isinstance(manifest, str | Path):
         manifest = read_manifest(manifest, [opened])
-    longest = max(opened.manifest["tokens"]["lengths"])
-    visible = max(min(window or longest, longest) for window in opened.windows)
-    if manifest is None and max(checked) > visible:
-        raise InputError(
-            f"budgets: {max(checked)} keys are more than the {visible} that any row of {dump} sees"
-        )
+    if manifest is None:
+        check_visible(opened, "budgets", checked)
     if (most := max(checked if manifest is None else manifest.budgets)) > MOST_KEPT:
         raise InputError(f"budgets: {most}; at most {MOST_KEPT} keys are certified")
     if opened.head_dim > MAX_DIMENSION:
@@ -223,17 +216,13 @@ def plan(
             f"dump: {dump} has values of dimension {opened.head_dim}; at most {MAX_DIMENSION} is certified"
         )
     if manifest is None:
-        units = tuple(Unit(d, layer) for d in range(opened.n_documents) for layer in opened.layers)
+        units = units_of(opened)
     else:
         checked = manifest.budgets
         units = tuple(sorted({Unit(each.document, each.layer) for each in manifest.of(opened.id)}))
-    rows = opened.heads * len(opened.document(0).query_positions)
-    whole = Plan(
-        Path(dump), Path(store), limits or Limits(), checked, manifest, units, units, rows, opened.id
-    )
-    shards = Shards(store, opened.id)
-    todo = (u for u in units if not is_whole(shards.path("certificates", *u, whole.config)))
-    return replace(whole, todo=tuple(todo))
+    limits = limits or Limits()
+    whole = Plan(Path(dump), Path(store), limits, checked, manifest, units, units, rows_of(opened), opened.id)
+    return replace(whole, todo=whole.target.missing(units))
 
 
 def configuration(plan: Plan) -> dict[str, Any]:
@@ -260,12 +249,7 @@ def run(plan: Plan) -> Iterator[Done]:
 
 def prepare(plan: Plan) -> None:
     """Make the store, its small tables and the configuration's record."""
-    dump = open_dump(plan.dump)
-    check_same(dump, plan.id)
-    shards = Shards(plan.store, dump.id)
-    shards.open()
-    shards.write_config(configuration(plan), "certificates")
-    write_small_tables(dump, shards)
+    plan.target.prepare(configuration(plan))
 
 
 def warm_up() -> float:
@@ -280,30 +264,14 @@ def warm_up() -> float:
 
 
 def run_units(plan: Plan, units: Iterable[Unit]) -> Iterator[Done]:
-    """Do and commit units one by one: what a cluster task runs.
-
-    Serial, BLAS included: on a cluster Ray owns the cores. What another run committed in the meantime is
-    kept.
-
-    Raises
-    ------
-    InputError
-        Also when the dump is no longer the planned one: a shard never holds what another dump was.
-    """
-    opened = open_dump(plan.dump)
-    check_same(opened, plan.id)
-    shards = Shards(plan.store, plan.id)
-    for unit in units:
-        start, path = perf_counter(), shards.path("certificates", *unit, plan.config)
-        if is_whole(path):
+    """Do and commit units one by one: what a cluster task runs; see `Target.commit`."""
+    for unit, columns, seconds in plan.target.commit(
+        units, lambda dump, unit: certify_unit(dump, unit, _cases(plan, dump, unit), plan)
+    ):
+        if columns is None:
             yield Done(unit, 0, 0, 0, 0, 0.0, kept=True)
             continue
-        with threadpool_limits(1):
-            columns = certify_unit(opened, unit, _cases(plan, opened, unit), plan)
-        check_same(open_dump(plan.dump), plan.id)  # files are opened by name, unit by unit
-        shards.write("certificates", path, columns)
         proved, trivial = (columns["status"].count(end) for end in (Status.OPTIMAL, Status.TRIVIAL))
-        seconds = perf_counter() - start
         yield Done(unit, len(columns["s"]), proved, trivial, sum(columns["nodes"]), seconds)
 
 

@@ -9,9 +9,8 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
-from ceiling.dump import MANIFEST, Dump, open_dump, tokens_sha256
+from ceiling.dump import Dump, tokens_sha256
 from ceiling.objective import (
     LEVERAGE_RIDGE,
     TIE,
@@ -24,8 +23,10 @@ from ceiling.objective import (
 from ceiling.problem import InputError, check_budgets
 from ceiling.search import DEGENERATE, ENGINE, Task, head_of, measure
 from ceiling.search.plan import nodes_first
-from ceiling.stages.small_tables import check_same, write_small_tables
-from ceiling.store import SCHEMA_VERSION, Shards, config_id, is_whole
+from ceiling.stages.units import Target, Unit, check_visible, open_source, rows_of, units_of, visible_keys
+from ceiling.store import SCHEMA_VERSION, config_id
+
+TABLE = "instances"
 
 BUDGETS = (4, 8, 16, 32)
 """Keys kept: the budgets of the paper's enumeration."""
@@ -36,13 +37,6 @@ square root of the subsets; everything else."""
 
 BYTES_PER_INSTANCE = 250
 """On disk, for the estimate of ``--dry-run`` only; kept sets dominate."""
-
-
-class Unit(NamedTuple):
-    """What one shard holds."""
-
-    document: int
-    layer: int
 
 
 class Done(NamedTuple):
@@ -143,21 +137,14 @@ def plan(
         Naming what is wrong with the dump, the budgets or the pool.
     """
     extras = _extras(check_budgets(budgets), extra, cap)
-    opened = open_dump(dump, verify)
-    if Path(store).exists() and (not Path(store).is_dir() or (Path(store) / MANIFEST).exists()):
-        raise InputError(f"store: {store} is a {'dump' if Path(store).is_dir() else 'file'}; name a folder")
-    longest = max(opened.manifest["tokens"]["lengths"])
-    visible = max(min(window or longest, longest) for window in opened.windows)
+    opened = open_source(dump, store, verify)
+    visible = visible_keys(opened)
+    check_visible(opened, "budgets", list(extras))
     for s, count in extras.items():
-        if s > visible:
-            raise InputError(f"budgets: {s} keys are more than the {visible} that any row of {dump} sees")
         check_subsets(min(s + count, visible), s)
-    shards = Shards(store, opened.id)
-    config = config_id(configuration(extras))
-    units = tuple(Unit(d, layer) for d in range(opened.n_documents) for layer in opened.layers)
-    todo = tuple(u for u in units if not is_whole(shards.path("instances", *u, config)))
-    rows = opened.heads * len(opened.document(0).query_positions)
-    return Plan(Path(dump), Path(store), extras, units, todo, rows, opened.id, visible)
+    units = units_of(opened)
+    todo = _target(dump, store, extras, opened.id).missing(units)
+    return Plan(Path(dump), Path(store), extras, units, todo, rows_of(opened), opened.id, visible)
 
 
 def configuration(extras: dict[int, int]) -> dict[str, Any]:
@@ -181,12 +168,7 @@ def run(plan: Plan) -> Iterator[Done]:
 
 def prepare(plan: Plan) -> None:
     """Make the store and its small tables: ``documents``, ``rows`` and the configuration."""
-    dump = open_dump(plan.dump)
-    check_same(dump, plan.id)
-    shards = Shards(plan.store, dump.id)
-    shards.open()
-    shards.write_config(configuration(plan.extras))
-    write_small_tables(dump, shards)
+    _target(plan.dump, plan.store, plan.extras, plan.id).prepare(configuration(plan.extras))
 
 
 def warm_up(extras: dict[int, int]) -> float:
@@ -201,30 +183,15 @@ def warm_up(extras: dict[int, int]) -> float:
 def run_units(
     dump: Path, store: Path, extras: dict[int, int], units: Iterable[Unit], dump_id: str
 ) -> Iterator[Done]:
-    """Do and commit units one by one: what a cluster task runs.
-
-    Serial, BLAS included: the arrays are small, and on a cluster Ray owns the cores. What another run
-    committed in the meantime is kept.
-
-    Raises
-    ------
-    InputError
-        Also when the dump is no longer `dump_id`: a shard never holds what another dump was.
-    """
-    opened = open_dump(dump)
-    check_same(opened, dump_id)
-    shards = Shards(store, dump_id)
-    config = config_id(configuration(extras))
-    for unit in units:
-        start, path = perf_counter(), shards.path("instances", *unit, config)
-        if is_whole(path):
+    """Do and commit units one by one: what a cluster task runs; see `Target.commit`."""
+    target = _target(dump, store, extras, dump_id)
+    for unit, columns, seconds in target.commit(
+        units, lambda opened, unit: enumerate_unit(opened, unit, extras, target.config)
+    ):
+        if columns is None:
             yield Done(unit, 0, 0, 0.0, kept=True)
-            continue
-        with threadpool_limits(1):
-            columns = enumerate_unit(opened, unit, extras, config)
-        check_same(open_dump(dump), dump_id)  # files are opened by name, unit by unit
-        shards.write("instances", path, columns)
-        yield Done(unit, sum(columns["subsets"]), sum(columns["excluded"]), perf_counter() - start)
+        else:
+            yield Done(unit, sum(columns["subsets"]), sum(columns["excluded"]), seconds)
 
 
 def enumerate_unit(dump: Dump, unit: Unit, extras: dict[int, int], config: str) -> dict[str, list[Any]]:
@@ -283,3 +250,7 @@ def _extras(budgets: Sequence[int], extra: int | None, cap: int | None) -> dict[
     if extra is not None and cap is not None:
         raise InputError(f"extra: {extra} and cap: {cap} both set the pool; give one")
     return {s: default_extra(s, cap) if extra is None else check_extra(s, extra) for s in budgets}
+
+
+def _target(dump: str | Path, store: str | Path, extras: dict[int, int], dump_id: str) -> Target:
+    return Target(Path(dump), Path(store), dump_id, TABLE, config_id(configuration(extras)))

@@ -12,6 +12,7 @@ from ceiling.search import ENGINE as SEARCH_ENGINE
 from ceiling.selectors import READINGS, SELECTORS, Reading, Selector, resolve
 from ceiling.stages.scoring import BALANCING, TOP_MASS, UNIFORM, Entry, has_queries
 from ceiling.stages.spread import ALLOCATIONS
+from ceiling.stages.units import check_visible, visible_keys
 from ceiling.store import SCHEMA_VERSION
 
 BUDGETS = (4, 8, 16, 32)
@@ -142,7 +143,7 @@ def choose(
         Naming what cannot be scored.
     """
     checked = check_budgets(budgets)
-    _check_visible(dump, "budgets", checked)
+    check_visible(dump, "budgets", checked)
     if reading not in (None, *READINGS):
         raise InputError(f"reading: {reading!r} is none of {', '.join(READINGS)}")
     choices, left_out = _choices(dump, selectors, reading, max(checked))
@@ -162,7 +163,8 @@ def _choices(
     left_out: list[str] = []
     if named is not None and not named:
         raise InputError("selector: none given; leave the option out for all built-in ones")
-    for text in (*SELECTORS, BALANCING) if named is None else named:
+    built_in = (*SELECTORS, BALANCING)
+    for text in built_in if named is None else named:
         choice, needy, least = _choice(text)
         asked = tuple(each for each in choice.readings if reading in (None, each))
         able = tuple(each for each in asked if each not in needy or has_queries(dump))
@@ -175,8 +177,9 @@ def _choices(
         left_out += [f"{choice.name} in reading {each}" for each in asked if able and each not in able]
         if able and least <= most:
             choices.append(replace(choice, readings=able))
-    if named is not None:
-        choices.sort(key=lambda choice: choice.name)  # listed in another order, they are the same rules
+    # Listed in another order, or one by one, they are the same rules: those of our own first, as we list them.
+    ranks = {name: rank for rank, name in enumerate(built_in)}
+    choices.sort(key=lambda choice: (ranks.get(choice.name, len(ranks)), choice.name))
     return tuple(choices), tuple(left_out)
 
 
@@ -217,7 +220,7 @@ def _native(
 ) -> tuple[int, ...]:
     """Budgets of top-mass and balancing alone; by default those that rows are long enough for."""
     if native is None:
-        return tuple(s for s in NATIVE if s not in budgets and s < _visible(dump)) if special else ()
+        return tuple(s for s in NATIVE if s not in budgets and s < visible_keys(dump)) if special else ()
     if not native:
         return ()
     if not special:
@@ -225,21 +228,8 @@ def _native(
     checked = check_budgets(native)
     if both := sorted(set(checked) & set(budgets)):
         raise InputError(f"native: {both[0]} is among the budgets too; name it once")
-    _check_visible(dump, "native", checked)
+    check_visible(dump, "native", checked)
     return checked
-
-
-def _visible(dump: Dump) -> int:
-    """Keys that a row has at most."""
-    longest = max(dump.manifest["tokens"]["lengths"])
-    return max(min(dump.windows[layer] or longest, longest) for layer in dump.layers)
-
-
-def _check_visible(dump: Dump, field: str, budgets: Sequence[int]) -> None:
-    if max(budgets) > (visible := _visible(dump)):
-        raise InputError(
-            f"{field}: {max(budgets)} keys are more than the {visible} that any row of {dump.path} sees"
-        )
 
 
 def _allocations(named: Sequence[str]) -> tuple[str, ...]:

@@ -8,27 +8,18 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
-from ceiling.dump import MANIFEST, Dump, open_dump
-from ceiling.problem import InputError
+from ceiling.dump import Dump, open_dump
 from ceiling.stages.panel import BUDGETS, ENGINE, Panel, choose
 from ceiling.stages.scoring import Entry, Work, score_unit, warm
-from ceiling.stages.small_tables import check_same, write_small_tables
 from ceiling.stages.spread import median_dropped, spread
-from ceiling.store import Shards, config_id, is_whole
+from ceiling.stages.units import Target, Unit, open_source, rows_of, units_of
+from ceiling.store import config_id
 
 TABLE = "scores"
 
 SECONDS_PER_SET, BYTES_PER_SET = 6e-5, 20
 """One core, and on disk, for the estimate of ``--dry-run`` only."""
-
-
-class Unit(NamedTuple):
-    """What one shard holds."""
-
-    document: int
-    layer: int
 
 
 class Done(NamedTuple):
@@ -81,6 +72,11 @@ class Plan:
         return config_id(self.panel.configuration)
 
     @property
+    def target(self) -> Target:
+        """Where its shards come from and go to."""
+        return Target(self.dump, self.store, self.id, TABLE, self.config)
+
+    @property
     def scores(self) -> int:
         """Sets left to score."""
         return len(self.todo) * self.rows * self.sets
@@ -131,15 +127,11 @@ def plan(
         Naming what is wrong with the dump or what is asked of it: a selector that needs queries among it,
         where the dump has none.
     """
-    opened = open_dump(dump, verify)
-    if Path(store).exists() and (not Path(store).is_dir() or (Path(store) / MANIFEST).exists()):
-        raise InputError(f"store: {store} is a {'dump' if Path(store).is_dir() else 'file'}; name a folder")
+    opened = open_source(dump, store, verify)
     panel, left_out = choose(opened, selectors, reading, budgets, native, allocations)
-    units = tuple(Unit(d, layer) for d in range(opened.n_documents) for layer in opened.layers)
-    rows, sets = opened.heads * len(opened.document(0).query_positions), len(panel.entries())
-    whole = Plan(Path(dump), Path(store), panel, left_out, units, units, rows, sets, opened.id)
-    shards = Shards(store, opened.id)
-    return replace(whole, todo=tuple(u for u in units if not is_whole(shards.path(TABLE, *u, whole.config))))
+    units, sets = units_of(opened), len(panel.entries())
+    whole = Plan(Path(dump), Path(store), panel, left_out, units, units, rows_of(opened), sets, opened.id)
+    return replace(whole, todo=whole.target.missing(units))
 
 
 def run(plan: Plan) -> Iterator[Done]:
@@ -150,12 +142,7 @@ def run(plan: Plan) -> Iterator[Done]:
 
 def prepare(plan: Plan) -> None:
     """Make the store, its small tables and the configuration's record."""
-    dump = open_dump(plan.dump)
-    check_same(dump, plan.id)
-    shards = Shards(plan.store, dump.id)
-    shards.open()
-    shards.write_config(plan.panel.configuration, TABLE)
-    write_small_tables(dump, shards)
+    plan.target.prepare(plan.panel.configuration)
 
 
 def warm_up() -> float:
@@ -170,30 +157,21 @@ def warm_up() -> float:
 
 
 def run_units(plan: Plan, units: Iterable[Unit]) -> Iterator[Done]:
-    """Do and commit units one by one: what a cluster task runs.
-
-    Serial, BLAS included: on a cluster Ray owns the cores. What another run committed in the meantime is
-    kept.
+    """Do and commit units one by one: what a cluster task runs; see `Target.commit`.
 
     Raises
     ------
     InputError
-        Also when the dump, or the source of a user's rule, is no longer the planned one: a shard never
-        holds what another was.
+        Also when the source of a user's rule is no longer the planned one.
     """
-    dump, entries = open_dump(plan.dump), plan.panel.entries()
-    check_same(dump, plan.id)
-    shards = Shards(plan.store, plan.id)
-    for unit in units:
-        start, path = perf_counter(), shards.path(TABLE, *unit, plan.config)
-        if is_whole(path):
+    entries = plan.panel.entries()
+    for unit, columns, seconds in plan.target.commit(
+        units, lambda dump, unit: _score(plan, dump, unit, entries)
+    ):
+        if columns is None:
             yield Done(unit, 0, 0.0, kept=True)
-            continue
-        with threadpool_limits(1):
-            columns = _score(plan, dump, unit, entries)
-        check_same(open_dump(plan.dump), plan.id)  # files are opened by name, unit by unit
-        shards.write(TABLE, path, columns)
-        yield Done(unit, len(columns["s"]), perf_counter() - start)
+        else:
+            yield Done(unit, len(columns["s"]), seconds)
 
 
 def _score(plan: Plan, dump: Dump, unit: Unit, entries: Sequence[Entry]) -> dict[str, list[Any]]:

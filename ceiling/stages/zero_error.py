@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,10 +12,10 @@ import numpy as np
 from ceiling.certify.engines.cp_sat import engine_version
 from ceiling.certify.exact import SECONDS, WORK, check_limits, decide
 from ceiling.certify.quantised import check_bits, quantise
-from ceiling.dump import MANIFEST, Dump, open_dump, tokens_sha256
+from ceiling.dump import Dump, tokens_sha256
 from ceiling.problem import InputError, Status, check_budgets
-from ceiling.stages.small_tables import check_same, write_small_tables
-from ceiling.store import SCHEMA_VERSION, Shards, config_id, is_whole
+from ceiling.stages.units import Target, Unit, check_visible, open_source, rows_of, units_of
+from ceiling.store import SCHEMA_VERSION, config_id
 
 TABLE = "zero_errors"
 
@@ -31,13 +30,6 @@ SECONDS_PER_INSTANCE = 0.1
 
 BYTES_PER_INSTANCE = 60
 """On disk, for the estimate of ``--dry-run`` only."""
-
-
-class Unit(NamedTuple):
-    """What one shard holds."""
-
-    document: int
-    layer: int
 
 
 class Done(NamedTuple):
@@ -164,22 +156,15 @@ def plan(
     check_limits(seconds, work)
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise InputError(f"seed: {seed!r} is not a whole number >= 0")
-    opened = open_dump(dump, verify)
-    if Path(store).exists() and (not Path(store).is_dir() or (Path(store) / MANIFEST).exists()):
-        raise InputError(f"store: {store} is a {'dump' if Path(store).is_dir() else 'file'}; name a folder")
-    longest = max(opened.manifest["tokens"]["lengths"])
-    visible = max(min(window or longest, longest) for window in opened.windows)
-    if (most := max(question.budgets)) > visible:
-        raise InputError(f"budgets: {most} keys are more than the {visible} that any row of {dump} sees")
-    every = opened.heads * len(opened.document(0).query_positions)
+    opened = open_source(dump, store, verify)
+    check_visible(opened, "budgets", question.budgets)
+    every = rows_of(opened)
     if rows is not None and not 1 <= rows <= every:
         raise InputError(f"rows: {rows} is outside 1..{every}, the rows of a document and layer")
     if rows == every:
         question = replace(question, rows=None)  # all are all, under one id
-    shards = Shards(store, opened.id)
-    config = config_id(question.configuration)
-    units = tuple(Unit(d, layer) for d in range(opened.n_documents) for layer in opened.layers)
-    todo = tuple(u for u in units if not is_whole(shards.path(TABLE, *u, config)))
+    units = units_of(opened)
+    todo = _target(dump, store, question, opened.id).missing(units)
     return Plan(Path(dump), Path(store), question, units, todo, question.rows or every, opened.id)
 
 
@@ -191,39 +176,27 @@ def run(plan: Plan) -> Iterator[Done]:
 
 def prepare(plan: Plan) -> None:
     """Make the store, its small tables ``documents`` and ``rows``, and the record of the configuration."""
-    dump = open_dump(plan.dump)
-    check_same(dump, plan.id)
-    shards = Shards(plan.store, dump.id)
-    shards.open()
-    shards.write_config(plan.question.configuration, TABLE)
-    write_small_tables(dump, shards)
+    _target(plan.dump, plan.store, plan.question, plan.id).prepare(plan.question.configuration)
 
 
 def run_units(
     dump: Path, store: Path, question: Question, units: Iterable[Unit], dump_id: str
 ) -> Iterator[Done]:
-    """Do and commit units one by one: what a cluster task runs. What another run committed is kept.
+    """Do and commit units one by one: what a cluster task runs; see `Target.commit`.
 
     Raises
     ------
-    InputError
-        Also when the dump is no longer `dump_id`: a shard never holds what another dump was.
     ceiling.certify.exact.Disagreement
         Where two engines differ.
     """
-    opened = open_dump(dump)
-    check_same(opened, dump_id)
-    shards = Shards(store, dump_id)
-    config = config_id(question.configuration)
-    for unit in units:
-        start, path = perf_counter(), shards.path(TABLE, *unit, config)
-        if is_whole(path):
+    target = _target(dump, store, question, dump_id)
+    for unit, columns, seconds in target.commit(
+        units, lambda opened, unit: decide_unit(opened, unit, question, target.config)
+    ):
+        if columns is None:
             yield Done(unit, {}, 0.0, kept=True)
-            continue
-        columns = decide_unit(opened, unit, question, config)
-        check_same(open_dump(dump), dump_id)  # files are opened by name, unit by unit
-        shards.write(TABLE, path, columns)
-        yield Done(unit, dict(Counter(columns["status"])), perf_counter() - start)
+        else:
+            yield Done(unit, dict(Counter(columns["status"])), seconds)
 
 
 def decide_unit(dump: Dump, unit: Unit, question: Question, config: str) -> dict[str, list[Any]]:
@@ -271,3 +244,7 @@ def _check_bits(bits: Sequence[int]) -> tuple[int, ...]:
     if not checked or len(set(checked)) < len(checked):
         raise InputError(f"bits: {list(bits)}; name at least one, and each once")
     return checked
+
+
+def _target(dump: str | Path, store: str | Path, question: Question, dump_id: str) -> Target:
+    return Target(Path(dump), Path(store), dump_id, TABLE, config_id(question.configuration))
