@@ -177,7 +177,7 @@ def _choices(
         left_out += [f"{choice.name} in reading {each}" for each in asked if able and each not in able]
         if able and least <= most:
             choices.append(replace(choice, readings=able))
-    # Listed in another order, or one by one, they are the same rules: those of our own first, as we list them.
+    # Listed in another order, or one by one, they are the same rules: built-in ones first, as listed here.
     ranks = {name: rank for rank, name in enumerate(built_in)}
     choices.sort(key=lambda choice: (ranks.get(choice.name, len(ranks)), choice.name))
     return tuple(choices), tuple(left_out)
