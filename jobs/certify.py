@@ -24,19 +24,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ceiling import cluster
-from ceiling.cli.certify import announce, chosen, counted, describe, floors
-from ceiling.cli.job import exit_code, run_plan
+from ceiling.cli import job
+from ceiling.cli.certify import chosen, counted, describe, floors
 from ceiling.cli.options import whole_numbers
 from ceiling.stages import certify as stage
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the job; returns the exit code (0 done, 1 units failed, 2 bad input, 130 interrupted)."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--dump", type=Path, required=True, help="folder written by `ceiling capture`")
-    parser.add_argument("--store", type=Path, required=True, help="folder of the result store")
+    parser = job.parser(__doc__)
     parser.add_argument("--budgets", help="keys kept, comma-separated (default 4,8,16,32, or the manifest's)")
     limits = stage.Limits()
     parser.add_argument(
@@ -55,14 +51,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--instances", type=int, help="draw so many, into --manifest or beside the store")
     parser.add_argument("--least-keys", type=int, default=1, help="draw only rows of so many keys")
     parser.add_argument("--seed", type=int, default=0, help="of the draw and the search")
-    parser.add_argument("--verify", action="store_true", help="first compare the files with their sha256")
-    parser.add_argument("--log", type=Path, help="event log to append to (default a new file in STORE/.log)")
-    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    parser.add_argument(
-        "--dry-run", action="store_true", help="print units, bytes and a time estimate; do nothing"
-    )
     options = parser.parse_args(argv)
-    return exit_code("certify", lambda: _job(options), options.debug)
+    return job.exit_code("certify", lambda: _job(options), options.debug)
 
 
 def _job(options: argparse.Namespace) -> int:
@@ -79,19 +69,11 @@ def _job(options: argparse.Namespace) -> int:
     if manifest is not None:
         budgets = None
     plan = stage.plan(dump, store, budgets, limits=limits, manifest=manifest, verify=options.verify)
-    if options.dry_run:
-        describe(plan)
-        return 0
-    stage.prepare(plan)
-    if not plan.todo:
-        print(f"nothing to do: all {len(plan.units)} shards exist in {plan.store}")
-        return 0
-    announce(plan.store, "certificates", plan.id, plan.config)
-    log = cluster.EventLog(options.log or cluster.log_path(plan.store, "certify"))
-    measured = {"intervals": 0, "proved": 0, "trivial": 0, "nodes": 0}
-    return run_plan(
-        "certify", plan, _task, (plan,), log, measured, lambda done: counted(done, len(plan.limits.floors))
-    )
+    return job.fill(
+        "certify", stage, plan, options, describe, _task, (plan,),
+        {"intervals": 0, "proved": 0, "trivial": 0, "nodes": 0},
+        lambda done: counted(done, len(plan.limits.floors)),
+    )  # fmt: skip
 
 
 def _task(plan: stage.Plan, units: Sequence[stage.Unit]) -> Iterator[stage.Done]:

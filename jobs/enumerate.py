@@ -21,19 +21,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ceiling import cluster
+from ceiling.cli import job
 from ceiling.cli.enumerate import describe
-from ceiling.cli.job import exit_code, run_plan
 from ceiling.cli.options import whole_numbers
 from ceiling.stages import enumerate as stage
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the job; returns the exit code (0 done, 1 units failed, 2 bad input, 130 interrupted)."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--dump", type=Path, required=True, help="folder written by `ceiling capture`")
-    parser.add_argument("--store", type=Path, required=True, help="folder of the result store")
+    parser = job.parser(__doc__)
     parser.add_argument(
         "--budgets", default="4,8,16,32", help="keys kept, comma-separated (default %(default)s)"
     )
@@ -43,14 +39,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--cap", type=int, help="as many candidates as keep an instance within so many subsets"
     )
-    parser.add_argument("--verify", action="store_true", help="first compare the files with their sha256")
-    parser.add_argument("--log", type=Path, help="event log to append to (default a new file in STORE/.log)")
-    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    parser.add_argument(
-        "--dry-run", action="store_true", help="print units, bytes and a time estimate; do nothing"
-    )
     options = parser.parse_args(argv)
-    return exit_code("enumerate", lambda: _job(options), options.debug)
+    return job.exit_code("enumerate", lambda: _job(options), options.debug)
 
 
 def _job(options: argparse.Namespace) -> int:
@@ -58,16 +48,9 @@ def _job(options: argparse.Namespace) -> int:
     store = cluster.shared_path("store", options.store)
     budgets = whole_numbers("budgets", options.budgets)
     plan = stage.plan(dump, store, budgets, options.extra, options.cap, options.verify)
-    if options.dry_run:
-        describe(plan)
-        return 0
-    stage.prepare(plan)
-    if not plan.todo:
-        print(f"nothing to do: all {len(plan.units)} shards exist in {plan.store}")
-        return 0
-    log = cluster.EventLog(options.log or cluster.log_path(plan.store, "enumerate"))
     shared = (plan.dump, plan.store, plan.extras, plan.id)
-    return run_plan("enumerate", plan, _task, shared, log, {"subsets": 0, "excluded": 0})
+    measured = {"subsets": 0, "excluded": 0}
+    return job.fill("enumerate", stage, plan, options, describe, _task, shared, measured)
 
 
 def _task(

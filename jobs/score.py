@@ -18,11 +18,9 @@ time, document, layer, outcome (done, kept, failed), seconds, sets, retries, nod
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from ceiling import cluster
-from ceiling.cli.certify import announce
-from ceiling.cli.job import exit_code, run_plan
+from ceiling.cli import job
 from ceiling.cli.options import whole_numbers
 from ceiling.cli.score import Reading, describe, names_or_none, numbers_or_none, one_reading, say_left_out
 from ceiling.stages import score as stage
@@ -30,11 +28,7 @@ from ceiling.stages import score as stage
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the job; returns the exit code (0 done, 1 units failed, 2 bad input, 130 interrupted)."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--dump", type=Path, required=True, help="folder written by `ceiling capture`")
-    parser.add_argument("--store", type=Path, required=True, help="folder of the result store")
+    parser = job.parser(__doc__)
     parser.add_argument(
         "--selector", action="append", help="a rule, or module:function; repeatable (default all built-in)"
     )
@@ -53,14 +47,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--allocation", help="pyramid, mass-greedy, map, or none (default all; none with --selector)"
     )
-    parser.add_argument("--verify", action="store_true", help="first compare the files with their sha256")
-    parser.add_argument("--log", type=Path, help="event log to append to (default a new file in STORE/.log)")
-    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    parser.add_argument(
-        "--dry-run", action="store_true", help="print units, bytes and a time estimate; do nothing"
-    )
     options = parser.parse_args(argv)
-    return exit_code("score", lambda: _job(options), options.debug)
+    return job.exit_code("score", lambda: _job(options), options.debug)
 
 
 def _job(options: argparse.Namespace) -> int:
@@ -75,17 +63,8 @@ def _job(options: argparse.Namespace) -> int:
         verify=options.verify,
     )
     say_left_out(plan)
-    if options.dry_run:
-        describe(plan)
-        return 0
-    stage.prepare(plan)
-    if not plan.todo:
-        print(f"nothing to do: all {len(plan.units)} shards exist in {plan.store}")
-        return 0
-    announce(plan.store, stage.TABLE, plan.id, plan.config)
-    log = cluster.EventLog(options.log or cluster.log_path(plan.store, "score"))
-    return run_plan(
-        "score", plan, _task, (plan,), log, {"sets": 0},
+    return job.fill(
+        "score", stage, plan, options, describe, _task, (plan,), {"sets": 0},
         lambda done: f"{sum(each.sets for each in done):,} kept sets",
     )  # fmt: skip
 

@@ -21,8 +21,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ceiling import cluster
-from ceiling.cli.certify import announce
-from ceiling.cli.job import exit_code, run_plan
+from ceiling.cli import job
 from ceiling.cli.options import whole_numbers
 from ceiling.cli.zero_error import counted, describe
 from ceiling.stages import zero_error as stage
@@ -30,11 +29,7 @@ from ceiling.stages import zero_error as stage
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the job; returns the exit code (0 done, 1 units failed, 2 bad input, 130 interrupted)."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--dump", type=Path, required=True, help="folder written by `ceiling capture`")
-    parser.add_argument("--store", type=Path, required=True, help="folder of the result store")
+    parser = job.parser(__doc__)
     parser.add_argument(
         "--budgets", default="4,8,16,32", help="keys kept, comma-separated (default %(default)s)"
     )
@@ -52,14 +47,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--seconds", type=float, default=stage.SECONDS, help="guard for an instance (default %(default)s)"
     )
-    parser.add_argument("--verify", action="store_true", help="first compare the files with their sha256")
-    parser.add_argument("--log", type=Path, help="event log to append to (default a new file in STORE/.log)")
-    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    parser.add_argument(
-        "--dry-run", action="store_true", help="print units, bytes and a time estimate; do nothing"
-    )
     options = parser.parse_args(argv)
-    return exit_code("zero-error", lambda: _job(options), options.debug)
+    return job.exit_code("zero-error", lambda: _job(options), options.debug)
 
 
 def _job(options: argparse.Namespace) -> int:
@@ -74,18 +63,9 @@ def _job(options: argparse.Namespace) -> int:
         options.work,
         options.verify,
     )
-    if options.dry_run:
-        describe(plan)
-        return 0
-    stage.prepare(plan)
-    if not plan.todo:
-        print(f"nothing to do: all {len(plan.units)} shards exist in {plan.store}")
-        return 0
-    announce(plan.store, stage.TABLE, plan.id, plan.config)
-    log = cluster.EventLog(options.log or cluster.log_path(plan.store, "zero-error"))
-    shared = (plan.dump, plan.store, plan.question, plan.id)
-    return run_plan(
-        "zero-error", plan, _task, shared, log, {"statuses": {}},
+    return job.fill(
+        "zero-error", stage, plan, options, describe, _task,
+        (plan.dump, plan.store, plan.question, plan.id), {"statuses": {}},
         lambda done: counted(sum((Counter(each.statuses) for each in done), Counter())),
     )  # fmt: skip
 

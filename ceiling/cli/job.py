@@ -1,16 +1,19 @@
 """What the Ray jobs share: exit codes, units spread over a cluster, progress that a log can hold."""
 
+import argparse
 import sys
 import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import typer
 
 from ceiling import cluster
+from ceiling.cli.certify import announce
 from ceiling.cli.progress import progress
 from ceiling.problem import InputError
 
@@ -19,6 +22,20 @@ SAY_SECONDS = 10.0
 
 NAMED = 20
 """Reasons printed at the end; all stand in the event log."""
+
+
+def parser(doc: str | None) -> argparse.ArgumentParser:
+    """What every job over a dump takes; `doc` is the job's own docstring."""
+    made = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("--dump", type=Path, required=True, help="folder written by `ceiling capture`")
+    made.add_argument("--store", type=Path, required=True, help="folder of the result store")
+    made.add_argument("--verify", action="store_true", help="first compare the files with their sha256")
+    made.add_argument("--log", type=Path, help="event log to append to (default a new file in STORE/.log)")
+    made.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    made.add_argument(
+        "--dry-run", action="store_true", help="print units, bytes and a time estimate; do nothing"
+    )
+    return made
 
 
 def exit_code(verb: str, job: Callable[[], int], debug: bool) -> int:
@@ -55,6 +72,30 @@ def advancing(what: str, total: int) -> Iterator[Callable[[], None]]:
             typer.echo(f"{what}: {done} of {total}, {spent:.0f} s, about {left:.0f} s left", err=True)
 
     yield say
+
+
+def fill(
+    verb: str,
+    stage: Any,  # its module
+    plan: Any,
+    options: argparse.Namespace,  # of `parser`
+    describe_plan: Callable[[Any], None],
+    task: Callable[..., Iterator[Any]],
+    shared: tuple[Any, ...],
+    measured: Mapping[str, Any],
+    describe: Callable[[Sequence[Any]], str] = lambda done: "",
+) -> int:
+    """Fill a store with what a plan lacks, or with ``--dry-run`` say what that is; returns the exit code."""
+    if options.dry_run:
+        describe_plan(plan)
+        return 0
+    stage.prepare(plan)
+    if not plan.todo:
+        typer.echo(f"nothing to do: all {len(plan.units)} shards exist in {plan.store}")
+        return 0
+    announce(plan.store, stage.TABLE, plan.id, plan.config)
+    log = cluster.EventLog(options.log or cluster.log_path(plan.store, verb))
+    return run_plan(verb, plan, task, shared, log, measured, describe)
 
 
 def run_plan(
