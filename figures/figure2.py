@@ -10,7 +10,6 @@ from ceiling.analysis import beside, by_context, cell_map, counts, map_table, of
 from ceiling.analysis.agreement import AGREEMENT
 from ceiling.analysis.cells import FLAT_MASS, MAP_BUDGET
 from ceiling.analysis.instances import COLUMNS
-from ceiling.analysis.reference import DIFFERS
 from ceiling.cli.figures import arguments
 from ceiling.plots import cell_maps, write
 
@@ -19,7 +18,8 @@ CAPTION = f"""**Figure 2.** Median dropped mass and median κ̂ of every layer a
 dots mark flat cells, median dropped mass above {FLAT_MASS}; a cell without a measured row is grey.
 `cell_auc`: whether a cell's median dropped mass tells a median κ̂ above 1.11. `edge_interior`: rate of
 κ̂ > 1.11 in the first and last eighth of the layers (rounded up) over the rest. `rho_depth`: Spearman's
-correlation, over layers, of median dropped mass and that rate. The paper gives no formula for these three.
+correlation, over layers, of median dropped mass and that rate. Each of these two needs
+every layer: a dash where some were not captured. The paper gives no formula for these three.
 Within a cell, all budgets pooled, `auc` and the logistic fit are of the dropped mass for κ̂ > 1.11."""
 
 
@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     }
     note = f"{counts(ours)} {texts_note(store.instances, store.documents, args.text)}"
     data = cells.join(within, on=["model", "layer", "head"], how="left", maintain_order="left")
-    caption = f"{CAPTION} Between texts, {AGREEMENT}\n\n{differ} {DIFFERS}\n\n{note}"
+    caption = f"{CAPTION} Between texts, {AGREEMENT}\n\n{differ}\n\n{note}"
     for path in write(args.out, "figure2", cell_maps(cells, ours), data, caption, tables):
         print(path)
 

@@ -8,7 +8,6 @@ import polars as pl
 from ceiling.analysis import by_context, counts, differences, of_text, predictor_table, readable, texts_note
 from ceiling.analysis.instances import COLUMNS
 from ceiling.analysis.predictors import MEANING, missing_note
-from ceiling.analysis.reference import DIFFERS
 from ceiling.analysis.thresholds import RANKED, RATES, roc_table, threshold_table
 from ceiling.cli.figures import arguments
 from ceiling.plots import prediction_curves, write
@@ -45,11 +44,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         "ROC of the dropped mass": roc.filter(pl.col("false_rate").is_in(RATES[::20].tolist())),
     }
     stated = pl.read_csv(REFERENCE, infer_schema=False).filter(quantity="auc").drop("s")
-    differ = f"{differences(ours.filter(predictor='dropped_mass'), stated)} {DIFFERS}"
-    note = f"{missing_note(ours)} {counts(ours.filter(pl.col('s').is_null(), predictor='dropped_mass'))}"
-    caption = (
-        f"{CAPTION} {RANKED}\n\n{differ}\n\n{note} {texts_note(store.instances, store.documents, args.text)}"
-    )
+    differ = differences(ours.filter(predictor="dropped_mass"), stated)
+    rests_on = counts(ours.filter(pl.col("s").is_null(), predictor="dropped_mass"))
+    notes = (missing_note(ours), rests_on, texts_note(store.instances, store.documents, args.text))
+    caption = f"{CAPTION} {RANKED}\n\n{differ}\n\n{' '.join(filter(None, notes))}"
     drawn = prediction_curves(roc, sweep, ours, MEANING)
     for path in write(args.out, "prediction", drawn, data, caption, tables):
         print(path)

@@ -15,7 +15,6 @@ from ceiling.analysis.native import (
     native_ranges,
     sources,
 )
-from ceiling.analysis.reference import DIFFERS
 from ceiling.cli.figures import arguments
 from ceiling.plots import native_lines, write
 
@@ -41,8 +40,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     families = ours.filter(pl.col("model") != ALL_FAMILIES)
     differ = differences(ours, native_ranges(long))
     missing = native_missing(ours, long["s"].unique().to_list())
-    note = f"{sources(ours)} {missing} {counts(families)} {texts_note(store.instances, *texts)}"
-    caption = f"{CAPTION}\n\n{differ} {DIFFERS}\n\n{note}"
+    notes = (sources(ours), missing, counts(families), texts_note(store.instances, *texts))
+    caption = f"{CAPTION}\n\n{differ}\n\n{' '.join(filter(None, notes))}"
     tables = {"Ours, then the paper's": native_beside(ours, paper)}
     for path in write(args.out, "table1", native_lines(families, long), ours, caption, tables):
         print(path)

@@ -7,8 +7,8 @@ import polars as pl
 
 from ceiling.analysis import by_context, content_table, counts, differences, of_text, ranges
 from ceiling.analysis.content import CONTENT, content_beside
+from ceiling.analysis.contexts import lengths_note
 from ceiling.analysis.instances import COLUMNS
-from ceiling.analysis.reference import DIFFERS
 from ceiling.cli.figures import arguments
 from ceiling.plots import content_bars, write
 
@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     stated = ranges(paper, CONTENT, "content")
     differ = differences(ours, stated, "content")
     notes = [f"{text}: {counts(rows)}" for (text,), rows in ours.group_by("text", maintain_order=True)]
-    caption = f"{CAPTION}\n\n{differ} {DIFFERS}\n\n{' '.join(notes)}"
+    caption = f"{CAPTION}\n\n{differ}\n\n{' '.join(notes)} Texts: {lengths_note(instances, store.documents)}."
     tables = {"Ours, then the paper's": content_beside(ours, paper)}
     numeric = paper.with_columns(pl.col(CONTENT).cast(pl.Float64))
     figure = content_bars(ours, numeric, PANELS, "paper")

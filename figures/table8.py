@@ -18,7 +18,6 @@ from ceiling.analysis import (
 )
 from ceiling.analysis.penalty import CAVEAT
 from ceiling.analysis.profile import IMPROVED, PROFILE
-from ceiling.analysis.reference import DIFFERS
 from ceiling.cli.figures import arguments
 from ceiling.plots import profile_lines, write
 
@@ -50,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         for ratio, of in (("pi", "e_pool/ef_fw"), ("pi_improved", "e_pool/ef"))
     }
     note = f"{counts(ours)} {texts_note(store.instances, store.documents, args.text)}"
-    caption = f"{CAPTION} {CAVEAT}\n\n{differences(rows, ranges(text, PROFILE, 's'))} {DIFFERS}\n\n{note}"
+    caption = f"{CAPTION} {CAVEAT}\n\n{differences(rows, ranges(text, PROFILE, 's'))}\n\n{note}"
     both = pl.concat([rows, theirs], how="diagonal")
     for path in write(args.out, "table8", profile_lines(ours, paper), both, caption, tables):
         print(path)

@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 
 from ceiling.analysis import counts
-from ceiling.analysis.contexts import TASKS, of_text, texts_note
+from ceiling.analysis.contexts import TASKS, context, lengths_note, of_text, texts_note
 from ceiling.analysis.tasks import task_table, verdicts_readable
 from ceiling.cli.figures import arguments
 from ceiling.plots import write
@@ -41,7 +41,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         "Registered by the paper": pl.read_csv(REFERENCE, schema_overrides={"paper": pl.String}),
     }
     note = texts_note(main_text, store.documents).removeprefix("Text: ")
-    caption = f"{CAPTION}\n\n{counts(everything)} Main text: {note}"
+    ids = context(store.documents).filter(pl.col("text").str.starts_with(TASKS))["dump"].to_list()
+    lengths = lengths_note(instances.filter(pl.col("dump").is_in(ids)), store.documents)
+    caption = f"{CAPTION}\n\n{counts(everything)} Tasks: {lengths}. Main text: {note}"
     for path in write(args.out, "tasks", task_bounds(ours), ours, caption, tables):
         print(path)
 

@@ -1,5 +1,6 @@
 """The cell map and what it says about a model."""
 
+import polars as pl
 import pytest
 
 from ceiling.analysis import cell_map, map_table
@@ -52,6 +53,24 @@ def test_map_numbers_by_hand():
     assert row["edge_interior"] == pytest.approx((2 / 4) / (6 / 12))
     assert row["edge_interior_low"] is None
     assert 0 < row["rho_depth"] < 1
+
+
+@pytest.mark.parametrize("captured", [(1, 2, 3), (0, 1, 3), (5,)])
+def test_depth_needs_every_layer(captured):
+    frame = toy_instances(documents=6, layers=8)
+    row = map_table(frame.filter(pl.col("layer").is_in(captured))).row(0, named=True)
+    depth = ("edge_interior", "edge_interior_low", "edge_interior_high", "rho_depth")
+    assert [row[name] for name in depth] == [None] * 4
+    assert row["cells"] == 4 * len(captured)
+    whole = map_table(frame).row(0, named=True)
+    assert all(whole[name] is not None for name in depth)
+
+
+def test_a_layer_without_a_measured_row_is_there():
+    frame = layered([0.4, 0.1, 0.5, 0.4])
+    unmeasured = frame.with_columns(status=pl.when(layer=3).then(pl.lit("trivial")).otherwise("status"))
+    row = map_table(unmeasured).row(0, named=True)
+    assert row["edge_interior"] == pytest.approx(1 / (1 / 2))  # the edge is layer 0 alone, not 0 and 2
 
 
 def test_no_cell_auc_when_all_cells_agree():

@@ -4,9 +4,11 @@ import polars as pl
 import pytest
 
 from ceiling.analysis import by_context, context, of_text, texts_note
+from ceiling.analysis.contexts import lengths_note
 from ceiling.problem import InputError
 from tests.toy_store import hand_made, toy_documents
 
+SHORTER = " (the paper's: 4,096 and more: budgets are a larger share of ours)"
 TEXTS = {"a": "python-docs", "b": "python-code", "c": "task:needle", "d": "stories"}
 
 
@@ -66,9 +68,24 @@ def test_rows_by_text_main_ones_first(store):
 
 def test_the_note_says_what_is_counted_and_what_is_left_out(store):
     assert texts_note(*store) == (
-        "Text: python-docs, stories, unknown text. Left out: python-code, task:needle (`--text NAME` counts "
-        "another)."
+        "Text: python-docs, 1,024 tokens a document; stories, 1,024 tokens a document; unknown text"
+        f"{SHORTER}. Left out: python-code, task:needle (`--text NAME` counts another)."
     )
     frame, documents = store
-    assert texts_note(frame.filter(dump="a"), documents) == "Text: python-docs."
+    one = texts_note(frame.filter(dump="a"), documents)
+    assert one == f"Text: python-docs, 1,024 tokens a document{SHORTER}."
     assert texts_note(frame.head(0), documents) == "Text: none."
+
+
+@pytest.mark.parametrize(
+    ("tokens", "length"),
+    [
+        ([2048, 2048], f"2,048 tokens a document{SHORTER}"),
+        ([4095, 8192], f"4,095 to 8,192 tokens a document{SHORTER}"),
+        ([4096, 4096], "4,096 tokens a document"),
+    ],
+)
+def test_the_note_says_how_long_the_counted_documents_are(tokens, length):
+    frame = hand_made({"document": 0}, {"document": 1}, {"document": 2})
+    documents = toy_documents(frame).with_columns(tokens=pl.Series([*tokens, 7]))
+    assert lengths_note(frame.filter(pl.col("document") < 2), documents) == f"python-docs, {length}"

@@ -35,6 +35,13 @@ def test_the_panel_is_the_prediction_the_map_and_the_rows():
     assert table["median_kappa_bal"][0] == pytest.approx(over.median())
 
 
+def test_the_panel_knows_no_depth_of_some_layers():
+    table = panel_table(TWO.filter((pl.col("model") == "a") | (pl.col("layer") % 3 == 0)), draws=20)
+    for column in ("edge_interior", "edge_interior_low", "rho_depth"):
+        assert table[column].is_null().to_list() == [False, True]  # of a every layer, of b some
+    assert table["auc_dropped_mass"].null_count() == 0
+
+
 def test_kappa_bal_of_a_pool_optimum_of_zero_is_beyond_every_number():
     rows = [{"e_pool": 0.0, "e_balance": 0.0}, {"e_balance": 0.99}, {"e_balance": 0.9}]
     assert panel_table(hand_made(*rows))["median_kappa_bal"].to_list() == [pytest.approx(1.1)]

@@ -16,7 +16,7 @@ from ceiling.analysis import (
 from ceiling.analysis.content import content_beside
 from ceiling.analysis.native import NATIVE, native_beside, native_paper, native_ranges
 from ceiling.analysis.panel import PANEL
-from ceiling.analysis.reference import here, same_model
+from ceiling.analysis.reference import DIFFERS, here, same_model
 from tests.toy_store import toy_instances, toy_scores
 
 REFERENCE = Path(__file__).parents[1] / "figures" / "reference"
@@ -104,7 +104,8 @@ def test_every_content_of_the_paper_is_there_after_ours():
     ]
     assert table["auc_dropped_mass_high"][3] == "–"  # the paper gives one number
     assert table["here"][1] == "beside Qwen/Qwen2.5-1.5B"
-    assert table["here"][4].startswith("no such text captured")
+    assert table["here"][3] == "not captured: `ceiling capture --text python-code`"
+    assert table["here"][4] == "not captured; a French file of yours stands under its own name"
 
 
 def stated(*bounds, **columns):
@@ -125,7 +126,7 @@ def stated(*bounds, **columns):
 def test_a_value_agrees_within_the_papers_rounding(value, verdict):
     ours = pl.DataFrame({"model": "m", "s": [None], "x": value}, schema_overrides={"s": pl.Int64})
     assert differences(ours, stated(("0.75", "0.85"))) == (
-        f"m against the paper's numbers: {verdict} – x ({value:.3g} against 0.75 to 0.85)."
+        f"m against the paper's numbers: {verdict} – x ({value:.3g} against 0.75 to 0.85). {DIFFERS}"
     )
 
 
@@ -138,7 +139,7 @@ def test_budgets_are_compared_each_with_its_own_range_or_the_one_for_all():
     ours = pl.DataFrame({"model": "m", "s": [4, 8, 16], "x": [0.1, 0.9, 0.5]})
     each = stated(("0.50", "0.50"), ("0.50", "0.50"), s=[4, 8])
     assert differences(ours, each) == (
-        "m against the paper's numbers: above – x at s = 8; below – x at s = 4."
+        f"m against the paper's numbers: above – x at s = 8; below – x at s = 4. {DIFFERS}"
     )
     everywhere = stated(("0.4", "0.6"), s=pl.Series([None], dtype=pl.Int64))
     assert "in agreement – x at s = 16" in differences(ours, everywhere)

@@ -15,7 +15,7 @@ from ceiling.analysis.ranks import auc
 from ceiling.analysis.views import VIEWS
 from ceiling.problem import InputError
 from ceiling.store import TABLES
-from tests.toy_store import hand_made, toy_instances
+from tests.toy_store import hand_made, toy_documents, toy_instances
 
 ROUNDING = 1e-12
 """Relative: the same statistic by another order of operations."""
@@ -105,6 +105,23 @@ def once(score: np.ndarray, label: np.ndarray) -> float:
     known = ~np.isnan(score)
     score, label = score[known], label[known]
     return float(auc(score, label, np.zeros(len(score), dtype=np.int64), np.ones((1, 1), dtype=np.int64))[0])
+
+
+@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
+def test_the_main_texts_are_counted_as_the_figures_count_them(view):
+    frames = [toy_instances(documents=2, seed=i).with_columns(dump=pl.lit(f"{i}" * 12)) for i in range(4)]
+    texts = ("python-docs", "python-code", "task:needle", "stories")
+    documents = pl.concat([toy_documents(f, text) for f, text in zip(frames, texts, strict=True)])
+    every = pl.concat(frames)
+
+    aside = pl.concat(frames[1:3])
+    for frame, known, expected in (
+        (every, documents, pl.concat([frames[0], frames[3]])),
+        (every, documents.head(0), every),
+        (aside, documents, aside),
+    ):
+        counted, wanted = view(frame.lazy(), known.lazy()).collect(), view(expected.lazy()).collect()
+        assert_frame_equal(counted, wanted, rel_tol=ROUNDING, check_row_order=False)
 
 
 @pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)

@@ -15,6 +15,8 @@ import pytest
 from ceiling.cli import main
 from ceiling.models.built_in import converted_folder
 from ceiling.models.catalogue import BUILT_INS
+from ceiling.selectors import SELECTORS
+from ceiling.stages.scoring import BALANCING
 from tests.toy_dump import write_toy_dump
 
 SQL = "SELECT s, count(*) AS n, median(closable) AS c FROM instances GROUP BY s ORDER BY s"
@@ -192,6 +194,33 @@ def test_stores_that_are_none(run: Run, tmp_path: Path):
     assert not (tmp_path / "out").exists()
 
 
+def test_selectors_are_listed_with_what_they_take(run: Run):
+    code, out, _ = run("selectors")
+    assert code == 0
+    heads = [line.split()[0] for line in out.split("\n\n")[0].splitlines() if not line.startswith(" ")]
+    assert heads == [*SELECTORS, BALANCING]
+    assert "snapkv\n  readings    per-query, cache\n  queries     needed in per-query, cache\n" in out
+    assert "  parameters  window=0, kernel=7, pooling=max\n  source      Li et al., arXiv 2404.14469" in out
+    assert "tova\n  readings    per-query, cache\n  queries     needed in cache\n" in out
+    assert "quest-16 (budgets from 16 on)\n" in out
+    assert "--selector module:function" in out
+
+
+def test_a_second_configuration_is_announced(run: Run, dump: Path, tmp_path: Path):
+    command = ("enumerate", "--dump", dump, "--store", tmp_path, "--budgets")
+    assert "configurations" not in run(*command, "4")[2]
+    assert "store now holds 2 configurations of instances: " in " ".join(run(*command, "2")[2].split())
+
+
+def test_of_all_reasons_the_stores_own_goes_first(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    reasons = ["certificates: none", "instances: none", "store: holds 2 configurations"]
+    for figure, reason in enumerate(reasons, 1):
+        code = f"from ceiling.problem import InputError\ndef main(_): raise InputError({reason!r})\n"
+        (tmp_path / f"figure{figure}.py").write_text(code)
+        monkeypatch.setattr("ceiling.cli.figures.scripts_folder", lambda: tmp_path)
+        refused(run("figures", "--store", tmp_path), reason)
+
+
 def test_figures_that_are_none(run: Run, store: Path, tmp_path: Path):
     refused(run("figures", "--store", store, "--out", tmp_path, "--only", "figure9"), "figure9", "figure1")
 
@@ -199,12 +228,13 @@ def test_figures_that_are_none(run: Run, store: Path, tmp_path: Path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--model", "smollm3"), ("model", "smollm3", "smollm2-135m")),
+        (("--model", "smollm3"), ("model", "smollm3", "smollm2-135m", "gemma3-270m")),
         (("--text", "python-doc"), ("text", "python-doc", "python-docs")),
         (("--documents", "0"), ("documents", "0")),
         (("--tokens", "0"), ("tokens", "0")),
         (("--rows", "0"), ("rows", "0")),
         (("--device", "tpu"), ("device", "tpu")),
+        (("--device", "cuda:99"), ("device", "cuda:99", "this machine has ", "CUDA device")),
         (("--dtype", "int8"), ("dtype", "int8")),
         (("--layers", "a"), ("layers", "'a'")),
     ],

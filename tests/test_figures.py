@@ -183,7 +183,24 @@ def test_a_script_is_short(name):
 @pytest.mark.parametrize(("text", "n"), [(None, "python-docs"), ("python-code", "python-code")])
 def test_a_text_is_counted_alone_and_named(store, tmp_path, text, n):
     figures(store, tmp_path, "table6", text=text)
-    assert f"Text: {n}. Left out: " in (tmp_path / "table6.md").read_text()
+    note = (tmp_path / "table6.md").read_text()
+    assert f"Text: {n}, 1,024 tokens a document (the paper's: 4,096 and more: " in note
+    assert "of ours). Left out: " in note
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_caption_names_the_context_length_and_has_no_stray_blank(drawn, name):
+    caption = (drawn / f"{name}.md").read_text().partition("\n## ")[0]
+    assert "python-docs, 1,024 tokens a document" in caption
+    assert re.findall(r"^ .*|.*  .*", caption, re.MULTILINE) == []
+
+
+def test_no_rule_of_agreement_where_there_is_nothing_to_agree_with(tmp_path):
+    frame = toy_instances(documents=1, layers=2, budgets=(128,))
+    figures(write_toy_store(tmp_path / "store", frame), tmp_path / "out", "table8")
+    text = (tmp_path / "out" / "table8.md").read_text()
+    assert "nothing to compare these rows with." in text
+    assert "Ours agree" not in text
 
 
 def test_an_unknown_text_is_refused(store, tmp_path):

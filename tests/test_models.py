@@ -40,7 +40,7 @@ def test_what_a_name_stands_for(folder, tmp_path, monkeypatch):
     monkeypatch.chdir(folder.parent)
     assert models.resolve("tiny").kind == "folder"
     for name, words in (
-        ("smollm-135m", r"no built-in \(smollm2-135m\)"),
+        ("smollm-135m", r"no built-in \(gemma3-270m, smollm2-135m\)"),
         ("", "no existing folder"),
         ("a/b/c", "no existing folder"),
         (str(tmp_path), "no config.json"),

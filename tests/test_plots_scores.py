@@ -118,6 +118,16 @@ def test_figure3_draws_the_papers_ranges_behind_its_selectors_only():
     assert found == deployed | {"top-mass": (1.02, 1.03), "tova": (1.02, 1.03)}
 
 
+def test_figure3_draws_no_band_behind_a_selector_without_a_mark_at_the_papers_budget():
+    table = with_pool(selectors(STORES["one"]()))
+    table = table.filter((pl.col("selector") != "quest") | (pl.col("s") != 8))
+    y = table["selector"].unique(maintain_order=True).to_list().index("quest")
+    bands = [c.get_paths()[0].get_extents() for c in selector_dots(table, PAPER).axes[0].collections]
+    at = [round((b.y0 + b.y1) / 2) for b in bands if b.height == 1]
+    assert len(at) == 5
+    assert y not in at
+
+
 def test_the_grid_sets_every_number_or_a_dash():
     table = selectors(STORES["one"]())
     excess, over, better = selector_grid(table).axes

@@ -18,7 +18,15 @@ from ceiling.analysis.views import VIEWS
 from ceiling.cli import main
 from ceiling.problem import InputError
 from ceiling.store import Shards, Store, open_store, run_sql
-from tests.toy_store import toy_certificates, toy_instances, toy_scores, toy_zero_errors, write_toy_store
+from tests.toy_store import (
+    toy_certificates,
+    toy_documents,
+    toy_instances,
+    toy_scores,
+    toy_zero_errors,
+    write_toy_documents,
+    write_toy_store,
+)
 
 ROOT = Path(__file__).parents[1]
 COOKBOOK = (ROOT / "QUERIES.md").read_text(encoding="utf-8")
@@ -214,6 +222,23 @@ def test_they_also_reach_it_where_a_text_is_in_two_dumps(tmp_path: Path):
     assert len(re.findall("Parquet SCAN", text)) == 2
     assert text.count('(col("s") == 8)') == 2, text
     assert all(int(columns) < 10 for columns, _ in scans)
+
+
+def test_views_count_the_main_texts_and_the_filters_still_reach_the_scan(tmp_path: Path):
+    prose, code = (toy_instances(documents=2, seed=i).with_columns(dump=pl.lit(f"{i}" * 12)) for i in (1, 2))
+    folder = write_toy_store(tmp_path, prose, code)
+    write_toy_documents(folder, toy_documents(prose), toy_documents(code, "python-code"))
+    store = open_store(folder)
+    sql = "SELECT s, closable FROM ceiling WHERE model = 'toy-1' AND s = 8"
+    assert run_sql(store, sql, VIEWS).rows() == [
+        (8, ceiling_table(prose, draws=0).filter(s=8)["closable"].item())
+    ]
+    assert run_sql(store, "SELECT count(*) FROM instances").item() == prose.height + code.height
+    (scan,) = re.findall(
+        r"Parquet SCAN.*?PROJECT (\d+)/\d+ COLUMNS\s+SELECTION: (.*)", plan(store, sql), re.DOTALL
+    )
+    assert int(scan[0]) < 10
+    assert all(f'col("{name}")' in scan[1].splitlines()[0] for name in ("model", "s", "dump"))
 
 
 def test_explain_as_a_word_or_an_option_is_the_same(store: Store):

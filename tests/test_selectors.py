@@ -361,7 +361,9 @@ def test_what_is_not_there_is_refused():
     ("text", "complaint"),
     [
         ("snapk", "did you mean snapkv"),
-        ("", "there are geometric, group-vote, h2o"),
+        ("", "there are balancing, geometric, group-vote, h2o"),
+        ("balancin", "did you mean balancing"),
+        ("balancing:extra=3", "balancing is no rule and has no parameters"),
         ("snapkw:kernel=5", "did you mean snapkv"),
         ("snapkv:", "NAME=VALUE is expected, names: window, kernel, pooling"),
         ("snapkv:size=3", "'size=3' of snapkv"),

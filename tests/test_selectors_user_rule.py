@@ -45,6 +45,7 @@ def rules(tmp_path, monkeypatch):
     (tmp_path / "wrong_rules.py").write_text(WRONG)
     (tmp_path / "unfinished.py").write_text("def rule(:")
     (tmp_path / "a_script.py").write_text("raise SystemExit(0)")
+    (tmp_path / "needy.py").write_text("import no_such_package")
     yield tmp_path
     for module in ("my_rules", "wrong_rules"):
         sys.modules.pop(module, None)
@@ -107,8 +108,10 @@ def test_a_wrong_rule_is_told_what_is_wrong(rules, head, name, complaint):
     [
         ("wrong_rules:too_fw", "no function 'too_fw'; did you mean too_few"),
         ("wrong_rules:strange", "'sometimes'; one of per-query, cache, both"),
-        ("no_rules:rule", "module no_rules: ModuleNotFoundError"),
-        ("unfinished:rule", "module unfinished: SyntaxError"),
+        ("no_rules:rule", "no_rules'; looked for in the current folder and on Python's path$"),
+        ("top_mass:rule", "top_mass'; looked for in the current folder and on Python's path$"),
+        ("needy:rule", "module needy: ModuleNotFoundError: No module named 'no_such_package'$"),
+        ("unfinished:rule", r"module unfinished: SyntaxError: .*line 1\)$"),
         ("a_script:rule", "module a_script: SystemExit: 0"),
         ("sys:exit", "sys has no file"),
     ],

@@ -253,3 +253,18 @@ def test_budgets_and_pools_are_part_of_the_identity(dump: Path, tmp_path: Path):
     assert len(stage.plan(dump, tmp_path, (4,), extra=3).todo) == 4
     assert len(stage.plan(dump, tmp_path, (8,)).todo) == 4
     assert os.listdir(tmp_path / "instances") == [f"dump={open_dump(dump).id}"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "head_dim", "measured"),
+    [(1181, 256, 0.020), (1181, 64, 0.0029), (8192, 256, 0.0735)],  # seconds a row, one core
+)
+def test_a_row_takes_about_what_it_was_measured_to(keys: int, head_dim: int, measured: float):
+    assert measured / 1.25 < stage.seconds_of_row(keys, head_dim, 4) < measured * 1.25
+
+
+def test_the_estimate_knows_the_dump(dump: Path, tmp_path: Path):
+    plan, opened = stage.plan(dump, tmp_path, (4,)), open_dump(dump)
+    keys = 1 + opened.document(0).query_positions.mean()
+    assert plan.row_seconds == stage.seconds_of_row(keys, opened.head_dim, 1)
+    assert plan.seconds > len(plan.todo) * plan.rows * plan.row_seconds

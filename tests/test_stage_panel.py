@@ -104,6 +104,8 @@ def test_what_needs_queries_is_refused_by_name_and_else_left_out(rules: Path, to
             InputError, match=rf"selector: {name} needs .*dump {toy} .*`ceiling capture --que"
         ):
             score.plan(toy, tmp_path, [name])
+    with pytest.raises(InputError, match=r'only per-query; set heavy\.reading = "both" in its module$'):
+        score.plan(toy, tmp_path, ["score_rules:heavy"], reading="cache")
     with pytest.raises(InputError, match="tova needs query vectors"):
         score.plan(toy, tmp_path, ["tova"], reading="cache")
 
@@ -128,7 +130,7 @@ def test_allocations_over_some_layers_are_another_configuration(toy: Path, tmp_p
         ({"selectors": []}, "selector: none given"),
         ({"selectors": ["tovo"]}, "did you mean tova"),
         ({"selectors": ["tova", "tova"]}, "selector: tova is repeated"),
-        ({"selectors": ["balancing"], "reading": "cache"}, "balancing has no reading cache, only per-query"),
+        ({"selectors": ["balancing"], "reading": "cache"}, "balancing has no reading cache, only per-query$"),
         ({"selectors": ["tova"], "native": (3,)}, "native: of top-mass and balancing alone"),
         ({"reading": "both"}, "reading: 'both' is none of per-query, cache"),
         ({"budgets": (4, 49)}, "budgets: 49 keys are more than the 48"),

@@ -87,10 +87,10 @@ def test_what_is_no_text_is_refused(tmp_path):
     (tmp_path / "void").mkdir()
     (tmp_path / "void.txt").touch()
     for name, words in (
-        ("python-doc", r"'python-doc' is no built-in \(python-docs, python-code\)"),
-        ("wikitext", r"no built-in \(wikitext-103\)"),
+        ("python-doc", r"'python-doc' is no built-in \(python-code, python-docs, wikitext-103\)"),
+        ("wikitext", r"no built-in \(python-code, python-docs, wikitext-103\)"),
         ("french", r"no built-in \(python-code, python-docs, wikitext-103\)"),
-        ("task:needles", "task 'needles' is unknown; there are needle"),
+        ("task:needles", "task 'needles' is unknown; there are needle, multi-needle, variable-chain, qa,"),
         ("task:", "task '' is unknown; there are needle, multi-needle, variable-chain, qa, mixed"),
         ("task:qa:nowhere.txt", "'nowhere.txt' is no built-in"),
         ("task:qa:task:needle", "hides a task in a task"),

@@ -86,7 +86,8 @@ def map_table(
         The identity columns at `budget`; `cells`, `flat_cells`; `cell_auc` (AUC of a cell's median
         dropped mass for a median kappa above 1.11, null when all cells agree); `edge_interior` with
         `_low` and `_high` (rate of the label in edge layers over interior layers); `rho_depth`
-        (Spearman, over layers, of the median dropped mass and the rate of the label).
+        (Spearman, over layers, of the median dropped mass and the rate of the label). Each of these two
+        needs every layer: null where a model's layers are not 0, 1, and so on without a gap.
 
     Notes
     -----
@@ -101,10 +102,7 @@ def map_table(
         row = group.identity() | {"cells": mine.height, "flat_cells": int(mine["flat"].sum())}
         closable = (mine["kappa"].fill_null(np.inf) > LABEL_RATIO).to_numpy()
         row["cell_auc"] = once(auc, mine["dropped_mass"].to_numpy(), closable)
-        row |= estimate("edge_interior", _edge_interior(group))
-        layers = group.rows.group_by("layer").agg(pl.col("dropped_mass").median(), pl.col("label").mean())
-        row["rho_depth"] = once(spearman, layers["dropped_mass"].to_numpy(), layers["label"].to_numpy())
-        rows.append(row)
+        rows.append(row | _depth(group, frame.filter(model=group.model)["layer"].unique().sort().to_list()))
     return table(rows)
 
 
@@ -121,12 +119,20 @@ def at_budget(frame: pl.DataFrame, budget: int) -> pl.DataFrame:
     return rows
 
 
-def _edge_interior(group: Group) -> np.ndarray:
-    """Rate of the label in the edge layers over the rate in the interior, shape (R,)."""
+def _depth(group: Group, layers: list[int]) -> dict[str, Any]:
+    """`edge_interior` and `rho_depth` of a model with results in `layers`; null unless those are all."""
+    if layers != list(range(len(layers))):
+        return estimate("edge_interior", np.full(len(group.weights), np.nan)) | {"rho_depth": None}
+    each = group.rows.group_by("layer").agg(pl.col("dropped_mass").median(), pl.col("label").mean())
+    rho = once(spearman, each["dropped_mass"].to_numpy(), each["label"].to_numpy())
+    return estimate("edge_interior", _edge_interior(group, len(layers))) | {"rho_depth": rho}
+
+
+def _edge_interior(group: Group, layers: int) -> np.ndarray:
+    """Rate of the label in the edge of so many layers over the rate in the interior, shape (R,)."""
     layer, hit = group.rows["layer"].to_numpy(), group.rows["label"].to_numpy()
-    layers = np.unique(layer)
-    depth = ceil(len(layers) * EDGE_SHARE)
-    edge = np.isin(layer, np.concatenate([layers[:depth], layers[-depth:]]))
+    depth = ceil(layers * EDGE_SHARE)
+    edge = (layer < depth) | (layer >= layers - depth)
     rates = [share(hit[side], group.cluster[side], group.weights) for side in (edge, ~edge)]
     return ratio(rates[0], rates[1])
 

@@ -24,8 +24,11 @@ CONTENT = (
 FAMILY = "Qwen2.5-1.5B"
 """The family of the paper's content run."""
 
-UNCAPTURED = "no such text captured: any file or folder is one, `ceiling capture --text FILE`"
-"""Why no row of ours stands beside the paper's."""
+UNCAPTURED = {
+    **{name: f"not captured: `ceiling capture --text {text}`" for text, name in PAPERS_CONTENT.items()},
+    "French text": "not captured; a French file of yours stands under its own name",
+}
+"""Why no row of ours stands beside a content of the paper's, and what makes one."""
 
 
 def content_name(text: str) -> str:
@@ -100,7 +103,11 @@ def content_beside(ours: pl.DataFrame, paper: pl.DataFrame) -> pl.DataFrame:
             rows.append(whose | values | {"here": "–"})
         for row in paper.filter(content=content).iter_rows(named=True):
             values = {q: row[q] or "–" for q in CONTENT} | {"auc": "–"}
-            beside = "beside " + ", ".join(mine["model"]) if mine.height else UNCAPTURED
+            beside = (
+                "beside " + ", ".join(mine["model"])
+                if mine.height
+                else UNCAPTURED.get(content, "not captured")
+            )
             whose = {"content": content, "whose": f"paper, {FAMILY}", "n": "–"}
             rows.append(whose | values | {"here": beside})
     return table(rows)

@@ -13,6 +13,9 @@ ASIDE = ("python-code",)
 """Texts that, like tasks, are counted only where they are asked for: the paper's headline numbers are of
 prose, and code is a row of its content table."""
 
+PAPERS_TOKENS = 4096
+"""Tokens of the shortest contexts of arXiv 2608.25230."""
+
 UNKNOWN = "unknown text"
 """What a dump is called that the table of documents does not name."""
 
@@ -96,15 +99,48 @@ def texts_note(
     frame: pl.DataFrame | pl.LazyFrame, documents: pl.DataFrame | pl.LazyFrame, text: str | None = None
 ) -> str:
     """Which texts the rows of `of_text(frame, documents, text)` are of, and which are left out, in words."""
-
-    def names(rows: pl.LazyFrame) -> list[str]:
-        of = rows.select("dump").unique().join(context(documents).lazy(), on="dump", how="left")
-        return of.select(pl.col("text").fill_null(UNKNOWN).unique().sort()).collect()["text"].to_list()
-
-    counted = names(of_text(frame, documents, text))
-    left_out = [name for name in names(frame.lazy()) if name not in counted]
-    note = f"Text: {', '.join(counted) or 'none'}."
+    counted = of_text(frame, documents, text)
+    there = _lengths(counted, documents)["text"]
+    left_out = [name for name in _lengths(frame, documents)["text"] if name not in there]
+    note = f"Text: {lengths_note(counted, documents)}."
     return note + (f" Left out: {', '.join(left_out)} (`--text NAME` counts another)." if left_out else "")
+
+
+def lengths_note(frame: pl.DataFrame | pl.LazyFrame, documents: pl.DataFrame | pl.LazyFrame) -> str:
+    """The texts of the rows and how long their documents are, in words, or "none".
+
+    Parameters
+    ----------
+    frame, documents
+        As in `of_text`; of the documents, those that `frame` has rows of are counted.
+    """
+    parts, shorter = [], False
+    for name, least, most in _lengths(frame, documents).iter_rows():
+        if least is None:
+            parts.append(name)
+            continue
+        tokens = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+        parts.append(f"{name}, {tokens} tokens a document")
+        shorter |= least < PAPERS_TOKENS
+    paper = f" (the paper's: {PAPERS_TOKENS:,} and more: budgets are a larger share of ours)"
+    return ("; ".join(parts) or "none") + (paper if shorter else "")
+
+
+def _lengths(frame: pl.DataFrame | pl.LazyFrame, documents: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
+    """`text, least, most` of the rows, sorted: tokens of their documents, null where none is recorded."""
+    where = ("dump", "document")
+    tokens = documents.lazy().select(*where, "tokens").unique(where)
+    return (
+        frame.lazy()
+        .select(where)
+        .unique()
+        .join(context(documents).lazy(), on="dump", how="left")
+        .join(tokens, on=where, how="left")
+        .group_by(pl.col("text").fill_null(UNKNOWN))
+        .agg(least=pl.col("tokens").min(), most=pl.col("tokens").max())
+        .sort("text")
+        .collect()
+    )
 
 
 def _is_aside() -> pl.Expr:

@@ -40,7 +40,8 @@ def panel_table(
         The identity columns, all budgets pooled; with `_low` and `_high`: `auc_dropped_mass` (for kappa >
         1.11), `edge_interior` (of `ceiling.analysis.map_table`), `rho_phi_es_pool` (Spearman of phi and
         e_pool) and `median_kappa_bal` (of e_balance / e_pool; where masses do not resolve e_pool it counts as
-        above every number); and `rho_depth`. See `READING`.
+        above every number); and `rho_depth`. See `READING`. `edge_interior` and `rho_depth` are null where
+        layers are missing: each needs every layer.
 
     Raises
     ------

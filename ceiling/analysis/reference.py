@@ -111,7 +111,8 @@ def differences(ours: pl.DataFrame, stated: pl.DataFrame, by: str = "s") -> str:
     Returns
     -------
     str
-        A sentence a model; see `DIFFERS`. Quantities that either side lacks are left out.
+        A sentence a model, then `DIFFERS`; another where there is nothing to compare. Quantities that
+        either side lacks are left out.
     """
     sentences = []
     for rows in ours.partition_by("model", maintain_order=True):
@@ -121,7 +122,9 @@ def differences(ours: pl.DataFrame, stated: pl.DataFrame, by: str = "s") -> str:
                 found[verdict].append(f"{quantity}{where}")
         if parts := [f"{verdict} – {', '.join(names)}" for verdict, names in found.items() if names]:
             sentences.append(f"{rows['model'][0]} against the paper's numbers: {'; '.join(parts)}.")
-    return " ".join(sentences) or "The paper states nothing to compare these rows with."
+    if not sentences:
+        return "The paper states nothing to compare these rows with."
+    return " ".join([*sentences, DIFFERS])
 
 
 def _verdicts(rows: pl.DataFrame, quantity: str, bounds: pl.DataFrame, by: str) -> dict[str, str]:

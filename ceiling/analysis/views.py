@@ -8,6 +8,7 @@ from polars.lazyframe.group_by import LazyGroupBy
 
 from ceiling.analysis.cells import FLAT_MASS
 from ceiling.analysis.closable import COVERAGES, QUANTILES
+from ceiling.analysis.contexts import of_text
 from ceiling.analysis.instances import WHERE, is_measured, label
 from ceiling.analysis.profile import CLOSE
 from ceiling.objective import TIE
@@ -165,13 +166,23 @@ def prediction_view(instances: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-VIEWS: dict[str, Callable[[pl.LazyFrame], pl.LazyFrame]] = {
-    "ceiling": ceiling_view,
-    "cells": cells_view,
-    "profile": profile_view,
-    "prediction": prediction_view,
+def _of_main_texts(view: Callable[[pl.LazyFrame], pl.LazyFrame]) -> Callable[..., pl.LazyFrame]:
+    """`view` on the instances that the figures count; on all where no documents are given."""
+
+    def counted(instances: pl.LazyFrame, documents: pl.LazyFrame | None = None) -> pl.LazyFrame:
+        return view(instances if documents is None else of_text(instances, documents))
+
+    return counted
+
+
+VIEWS: dict[str, Callable[..., pl.LazyFrame]] = {
+    "ceiling": _of_main_texts(ceiling_view),
+    "cells": _of_main_texts(cells_view),
+    "profile": _of_main_texts(profile_view),
+    "prediction": _of_main_texts(prediction_view),
 }
-"""By their names in SQL; each makes its frame from the store's `instances`."""
+"""By their names in SQL; each makes its frame from the store's `instances` and `documents`: of the main
+texts, as `ceiling.analysis.of_text` has them."""
 
 
 def _counted_once(instances: pl.LazyFrame) -> pl.LazyFrame:
@@ -206,13 +217,14 @@ def _grouped(instances: pl.LazyFrame, by: Sequence[str], **values: pl.Expr) -> L
 
     What is null passes by medians, means, counts and ranks, at a fraction of the time that a filter
     inside each aggregate takes.
+    The text is not made by `pl.format`, which panics in polars 2.1 on the empty batches that filters leave.
     """
     measured, trivial = is_measured(), pl.col("status") == Status.TRIVIAL
     return (
         _counted_once(instances)
         .select(
             *by,
-            text=pl.coalesce("text_id", pl.format("{} {}", "dump", "document")),
+            text=pl.coalesce("text_id", pl.concat_str("dump", "document", separator=" ")),
             n=measured,
             trivial=trivial,
             degenerate=~measured & ~trivial,

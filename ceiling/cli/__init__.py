@@ -16,6 +16,7 @@ from ceiling.cli import (
     models,
     query,
     score,
+    selectors,
     store,
     sweep,
     zero_error,
@@ -31,6 +32,7 @@ app = typer.Typer(
 )
 app.command("demo")(demo.demo)
 app.command("models")(models.models)
+app.command("selectors")(selectors.selectors)
 app.command("capture")(capture.capture)
 app.command("enumerate")(enumerate.enumerate_dump)
 app.command("certify")(certify.certify)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ceiling.cli.certify import announce
 from ceiling.cli.options import (
     BudgetsOption,
     DryRunOption,
@@ -61,6 +62,7 @@ def run(plan: "Plan") -> None:
     if kept:
         typer.echo(f"{kept} of {len(plan.units)} shards exist and are kept", err=True)
     units = stage.run(plan)
+    announce(plan.store, stage.TABLE, plan.id, plan.config)
     if (seconds := stage.warm_up(plan.extras)) > 1:
         typer.echo(f"compiled the kernels in {seconds:.0f} s; later runs load them", err=True)
     start, subsets, excluded = process_time(), 0, 0

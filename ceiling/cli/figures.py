@@ -40,8 +40,11 @@ def figures(
                 raise
             refused.setdefault(str(error), []).append(name)
     if sum(map(len, refused.values())) == len(scripts):
-        # What a store lacks first of all is instances; the tables that rest on them come later.
-        raise InputError(min(refused, key=lambda reason: not reason.startswith("instances:")))
+        # What is wrong with the store as a whole goes first, then that it has no instances: the tables that
+        # rest on them come later.
+        raise InputError(
+            min(refused, key=lambda said: (not said.startswith("store:"), not said.startswith("instances:")))
+        )
     for reason, without in refused.items():
         are = "is" if len(without) == 1 else "are"
         stale = [name for name in without if (out / f"{name}.png").exists()]

@@ -73,7 +73,11 @@ def score(
 
     A rule of your own is a function of what it may see and a number of keys, that returns as many positions;
     it is found by name, in the current folder or wherever Python finds its module. Another source of it is
-    another configuration of the store.
+    another configuration of the store. `ceiling selectors` lists the built-in ones.
+
+    `sight` shows masses, keys, values, queries, candidates, position, attention(first, last) and received().
+    Two attributes are optional: `rule.reading` is "per-query" (the default), "cache" or "both", and
+    `rule.needs_queries` True where it looks at queries, attention or received, in `cache` also at masses.
     """
     from ceiling.stages import score as stage
 

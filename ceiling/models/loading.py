@@ -98,7 +98,9 @@ def placement(device: str, dtype: str | None) -> tuple[str, str]:
     if kind.type not in ("cpu", "cuda"):
         raise InputError(f"device: {device!r} is not supported; use auto, cpu, cuda or cuda:N")
     if kind.type == "cuda" and (kind.index or 0) >= torch.cuda.device_count():
-        raise InputError(f"device: {device!r} is not here; this machine has {torch.cuda.device_count()}")
+        count = torch.cuda.device_count()
+        has = f"{count} CUDA device{'s' if count > 1 else ''}" if count else "no CUDA device"
+        raise InputError(f"device: {device!r} is not here; this machine has {has}")
     if dtype is None:
         dtype = "float32" if kind.type == "cpu" else "bfloat16"
     if dtype not in DTYPES:

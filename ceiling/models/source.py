@@ -1,6 +1,5 @@
 """What ``--model`` may name, and how each kind becomes a local folder."""
 
-import difflib
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,7 +65,7 @@ def resolve(name: str) -> ModelSource:
     Raises
     ------
     InputError
-        When it is none of these; near built-ins are listed.
+        When it is none of these; the built-ins are listed.
     """
     if name in BUILT_INS:
         return ModelSource("built-in", name)
@@ -81,9 +80,9 @@ def resolve(name: str) -> ModelSource:
         return ModelSource("gguf", str(path))
     if _HUB_ID.fullmatch(name):
         return ModelSource("hub", name)
-    near = difflib.get_close_matches(name, BUILT_INS, cutoff=0.4) or sorted(BUILT_INS)
+    known = ", ".join(sorted(BUILT_INS))
     raise InputError(
-        f"model: {name!r} is no built-in ({', '.join(near)}), no existing folder, no .gguf file and no "
+        f"model: {name!r} is no built-in ({known}), no existing folder, no .gguf file and no "
         "owner/name of the hub"
     )
 

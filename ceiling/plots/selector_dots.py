@@ -37,7 +37,8 @@ def selector_dots(table: pl.DataFrame, paper: pl.DataFrame) -> Figure:
     table : polars.DataFrame
         From `ceiling.analysis.selector_table`, rows with an `excess`, and a column `kind`.
     paper : polars.DataFrame
-        `quantity, low, high`: the range `excess_` and a kind is drawn as a band behind its selectors.
+        `quantity, s, low, high`: the range `excess_` and a kind is drawn as a band behind the selectors of
+        that kind that have a mark at this budget.
 
     Returns
     -------
@@ -83,9 +84,9 @@ def _marks(
 
 
 def _bands(axes: Axes, selectors: list[str], frame: pl.DataFrame, paper: pl.DataFrame) -> None:
-    ranges = {row["quantity"]: (row["low"], row["high"]) for row in paper.iter_rows(named=True)}
-    for name, kind in frame.select("selector", "kind").unique().iter_rows():
-        if band := ranges.get(f"excess_{kind}"):
+    ranges = {(row["quantity"], row["s"]): (row["low"], row["high"]) for row in paper.iter_rows(named=True)}
+    for name, kind, s in frame.drop_nulls("excess").select("selector", "kind", "s").iter_rows():
+        if band := ranges.get((f"excess_{kind}", s)):
             y = selectors.index(name)
             axes.fill_betweenx([y - 0.5, y + 0.5], *band, color=PAPER, alpha=0.25, lw=0.6, zorder=0)
 

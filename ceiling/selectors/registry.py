@@ -6,6 +6,9 @@ from ceiling.selectors.sight import READINGS
 
 PAPER = "Shi & Gu, arXiv 2608.25230"
 
+BALANCING = "balancing"
+"""Scored beside the selectors, but no rule: top-mass improved by swaps, with sight of the values."""
+
 SELECTORS: dict[str, Selector] = {
     selector.name: selector
     for selector in (

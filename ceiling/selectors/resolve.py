@@ -11,7 +11,7 @@ from types import ModuleType
 
 from ceiling.durable import sha256
 from ceiling.problem import InputError
-from ceiling.selectors.registry import SELECTORS
+from ceiling.selectors.registry import BALANCING, SELECTORS
 from ceiling.selectors.selector import Rule, Selector
 from ceiling.selectors.sight import READINGS, Reading
 
@@ -44,11 +44,12 @@ def resolve(text: str) -> Selector:
     name, colon, rest = text.partition(":")
     if name in SELECTORS:
         return _variant(SELECTORS[name], rest) if colon else SELECTORS[name]
-    if colon and name and rest:
+    if name == BALANCING:
+        raise InputError(f"selector: {text}: {BALANCING} is no rule and has no parameters")
+    if colon and name and rest and "=" not in rest:  # with it, a built-in's parameters are meant
         return _users(name, rest)
-    raise InputError(
-        f"selector: no {text!r}; {_near(name, SELECTORS)}, or module:function for a rule of your own"
-    )
+    built_in = _near(name, (*SELECTORS, BALANCING))
+    raise InputError(f"selector: no {text!r}; {built_in}, or module:function for a rule of your own")
 
 
 def _variant(selector: Selector, text: str) -> Selector:
@@ -110,10 +111,9 @@ def _loaded(name: str, load: Callable[[], ModuleType]) -> ModuleType:
         importlib.invalidate_caches()  # the module may be younger than the last look at its folder
         return load()
     except (Exception, SystemExit) as error:  # a script may end itself
-        raise InputError(
-            f"selector: module {name}: {type(error).__name__}: {error}; "
-            f"of the built-in selectors, {_near(name, SELECTORS)}"
-        ) from error
+        itself = isinstance(error, ModuleNotFoundError) and error.name == name
+        where = "; looked for in the current folder and on Python's path" if itself else ""
+        raise InputError(f"selector: module {name}: {type(error).__name__}: {error}{where}") from error
     finally:
         sys.path.remove(here)
 

@@ -205,7 +205,9 @@ def _check_named(
     """`InputError` where what was asked for by name cannot be scored."""
     if not asked:
         has = ", ".join(choice.readings)
-        raise InputError(f"reading: {choice.name} has no reading {reading}, only {has}")
+        function = choice.name.partition(":")[2]
+        own = f'; set {function}.reading = "both" in its module' if choice.digest else ""
+        raise InputError(f"reading: {choice.name} has no reading {reading}, only {has}{own}")
     if not able or (reading is not None and able != asked):
         raise InputError(
             f"selector: {choice.name} needs query vectors, and dump {dump.path} has none; "

@@ -17,8 +17,9 @@ from ceiling.search import DEGENERATE, head_of
 from ceiling.search.batch import Batch, Head
 from ceiling.search.candidates import kept_positions, search
 from ceiling.selectors import SELECTORS, KVHead, Reading, Selector
+from ceiling.selectors.registry import BALANCING as BALANCING
 
-TOP_MASS, BALANCING = "top-mass", "balancing"
+TOP_MASS = "top-mass"
 
 UNIFORM = "uniform"
 """The allocation of everything but the allocation panel."""

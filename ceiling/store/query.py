@@ -14,8 +14,10 @@ from ceiling.store.schema import TABLES
 _TOKEN = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|--[^\n]*|/\*.*?\*/|\w+|\S", re.DOTALL)
 _WRITING = {"ALTER", "COPY", "CREATE", "DELETE", "DROP", "INSERT", "INTO", "TRUNCATE", "UPDATE"}
 
-View = Callable[[pl.LazyFrame], pl.LazyFrame]
-"""What makes a named frame of the store's `instances`."""
+View = Callable[[pl.LazyFrame, pl.LazyFrame], pl.LazyFrame]
+"""What makes a named frame of the store's `instances` and `documents`."""
+
+_OF_VIEWS = ("instances", "documents")
 
 
 def run_sql(
@@ -29,8 +31,8 @@ def run_sql(
     sql : str
         In polars' dialect.
     views : mapping of str to function, optional
-        Names usable like tables; a function is called, with the table `instances`, only for a name
-        that the SQL holds.
+        Names usable like tables; a function is called, with the tables `instances` and `documents`,
+        only for a name that the SQL holds.
     explain : bool
         Return the optimised plan, as EXPLAIN before the SQL does, and read nothing (but see the views).
 
@@ -55,9 +57,9 @@ def run_sql(
 def _frames(store: Store, views: Mapping[str, View], named: set[str]) -> dict[str, pl.LazyFrame]:
     """What `named` needs; its views and `instances` see the same shards, also while the store grows."""
     made = {name: view for name, view in views.items() if name in named}
-    tables = {name: store.table(name) for name in TABLES if name in named or (made and name == "instances")}
+    tables = {name: store.table(name) for name in TABLES if name in named or (made and name in _OF_VIEWS)}
     frames = {name: frame for name, frame in tables.items() if name in named}
-    return frames | {name: view(tables["instances"]) for name, view in made.items()}
+    return frames | {name: view(*(tables[t] for t in _OF_VIEWS)) for name, view in made.items()}
 
 
 def _tokens(sql: str) -> list[str]:

@@ -1,6 +1,5 @@
 """Opening a text by name: a built-in, a task over a haystack, a dataset, a file or a folder."""
 
-import difflib
 import hashlib
 import sysconfig
 from collections.abc import Callable, Iterator
@@ -65,7 +64,7 @@ def open_text(name: str, seed: int = 0) -> Text:
     Raises
     ------
     InputError
-        When it is none of these, cannot be had, is empty or is not UTF-8; near names are listed.
+        When it is none of these, cannot be had, is empty or is not UTF-8; the built-ins are listed.
     """
     if (task := task_of(name)) is not None:
         check_task(task[0])
@@ -98,10 +97,9 @@ def _read_pieces(name: str) -> tuple[str, list[str]]:
         if not files:
             raise InputError(f"text: folder {name} holds no file ending in {', '.join(SUFFIXES)}")
         return path.resolve().name, [_read(file) for file in files]
-    known = [*BUILT_INS, *ALIASES]
-    near = difflib.get_close_matches(name, known, cutoff=0.4) or sorted(known)
+    known = ", ".join(sorted([*BUILT_INS, *ALIASES]))
     raise InputError(
-        f"text: {name!r} is no built-in ({', '.join(near)}) and no existing file or folder; "
+        f"text: {name!r} is no built-in ({known}) and no existing file or folder; "
         f"tasks begin with {TASK}, datasets with {HUB}"
     )
 
