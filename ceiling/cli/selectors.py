@@ -21,7 +21,7 @@ def selectors() -> None:
     typer.echo("  queries     not needed")
     typer.echo("  parameters  none")
     typer.echo(
-        "  source      no rule: top-mass improved by single swaps in a pool, with sight of the values (Shi & Gu, section 3)"
+        "  source      no rule: top-mass improved by swaps in a pool, with sight of the values; Shi & Gu"
     )
     typer.echo("\nwindow=0, page=0: set by the budget")
     typer.echo("With other parameters: --selector snapkv:kernel=5,pooling=avg")
