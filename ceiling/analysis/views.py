@@ -1,4 +1,4 @@
-"""Views: the tables of the analysis as lazy frames, point values only, to be named in SQL."""
+"""Views: the tables of the analysis as lazy frames, to be named in SQL; point values, but for the fits."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,6 +9,7 @@ from polars.lazyframe.group_by import LazyGroupBy
 from ceiling.analysis.cells import FLAT_MASS
 from ceiling.analysis.closable import COVERAGES, QUANTILES
 from ceiling.analysis.contexts import of_text
+from ceiling.analysis.fitted import fits_view
 from ceiling.analysis.instances import WHERE, is_measured, label
 from ceiling.analysis.profile import CLOSE
 from ceiling.objective import TIE
@@ -180,6 +181,7 @@ VIEWS: dict[str, Callable[..., pl.LazyFrame]] = {
     "cells": _of_main_texts(cells_view),
     "profile": _of_main_texts(profile_view),
     "prediction": _of_main_texts(prediction_view),
+    "fits": _of_main_texts(fits_view),
 }
 """By their names in SQL; each makes its frame from the store's `instances` and `documents`: of the main
 texts, as `ceiling.analysis.of_text` has them."""

@@ -28,7 +28,7 @@ def query(
         str,
         typer.Argument(
             help="One SELECT over the tables instances, certificates, zero_errors, scores, "
-            "documents, rows and the views ceiling, cells, profile, prediction."
+            "documents, rows and the views ceiling, cells, profile, prediction, fits."
         ),
     ],
     store: ReadStoreOption = "store",
