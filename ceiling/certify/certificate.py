@@ -36,7 +36,7 @@ SHARE = 0.8
 
 FIRST, ATTEMPTS, PART = 0.81, 5, 2
 """Weaker bounds: the share of the best error that is tried first, before bisection; how many are tried; each
-may use one of so many parts of what is left of the limits."""
+may use one of so many parts of what is left of the limits. A bound at 0.8 would come out a hair below it."""
 
 
 LEAST_GAP = 1e-7

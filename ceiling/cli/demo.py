@@ -23,7 +23,7 @@ def demo(
 ) -> None:
     """Measure the selection ceiling of smollm2-135m: capture, enumerate, figures, and what was found.
 
-    51,840 instances (8 documents x 30 layers x 9 heads x 6 rows x 4 budgets) take about a minute on two
+    51,840 instances (8 documents x 30 layers x 9 heads x 6 rows x 4 budgets) take a minute or so on two
     cores, once half a minute more to fetch the model and compile. What an earlier run finished is not
     done again.
     """
