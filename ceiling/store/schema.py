@@ -178,6 +178,91 @@ SCORES: dict[str, Column] = _INSTANCE | {
     "seconds": Column(_REAL, "s", "CPU time of choosing and scoring, the unit's mean"),
 }
 
+_AUDITED: dict[str, Column] = {
+    "dump": Column(_TEXT, "", "id of the audited model: weights and tokenizer, 12 hex digits"),
+    "config": Column(_TEXT, "", "id of what determines the records, 8 hex digits: see config.json"),
+    "model": Column(_TEXT, "", "id of the model"),
+    "backend": Column(_TEXT, "", "attention of prefill and decoding: eager or sdpa"),
+    "dtype": Column(_TEXT, "", "of weights and cache; scores are taken in float32"),
+    "task": Column(_TEXT, "", "the task, with its sizes where they are not the defaults"),
+    "axis": Column(_TEXT, "", "retrieval, aggregation or multihop"),
+    "instance": Column(_WHOLE, "", "of the task, from 0: the same facts for every model"),
+    "question": Column(_WHOLE, "", "about the instance's context, from 0"),
+    "arm": Column(
+        _TEXT,
+        "",
+        "what scoring sees and eviction may take: agnostic (context, context), aware-scores (both, context), "
+        "aware-kvpress (both, both: context and question)",
+    ),
+    "press": Column(_TEXT, "", "the eviction method; full is the anchor, which keeps everything"),
+    "parameters": Column(_TEXT, "", "of the press where they are not the defaults, else empty"),
+    "budget": Column(
+        _TEXT,
+        "",
+        "ratio=r: share evicted of what is compressed; slots=n: kept of it a KV head; held=h: share of the "
+        "bytes of context and question held when the answer begins; none for the anchor",
+    ),
+}
+"""What tells audit records apart."""
+
+AUDIT: dict[str, Column] = _AUDITED | {
+    "role": Column(_TEXT, "", "of the press: real, trivial, anchor or other"),
+    "ratio": Column(_REAL, "ratio", "share evicted, as asked for; null for other budgets, 0 for the anchor"),
+    # the answer
+    "score": Column(_REAL, "ratio", "share of the gold strings found, or whether any is; null if not finite"),
+    "answer": Column(_TEXT, "", "greedy, up to a newline, an end token or its room"),
+    "answer_tokens": Column(_KEPT, "token ids", "of the answer"),
+    "truncated": Column(_FLAG, "", "the answer's room ended it"),
+    "status": Column(_TEXT, "", "answered, or not finite: some logit was NaN or infinite"),
+    # lengths, in this model's tokens
+    "prompt_tokens": Column(_WHOLE, "tokens", "context, question and the answer's beginning"),
+    "context_tokens": Column(_WHOLE, "tokens", "before the question"),
+    "question_tokens": Column(_WHOLE, "tokens", "of the question"),
+    "prefix_tokens": Column(_WHOLE, "tokens", "of the answer's beginning, read after eviction in every arm"),
+    "room_tokens": Column(_WHOLE, "tokens", "that the answer may have"),
+    # memory
+    "nominal_bytes": Column(_WHOLE, "bytes", "that the kept entries take: what the budget promises"),
+    "held_bytes": Column(_WHOLE, "bytes", "of the cache's storage after eviction, measured"),
+    "full_bytes": Column(_WHOLE, "bytes", "of the same tokens' cache without eviction"),
+    "begin_bytes": Column(
+        _WHOLE,
+        "bytes",
+        "held_bytes and what question and answer's beginning add: held when the answer begins",
+    ),
+    "slots_min": Column(_WHOLE, "keys", "attended to after eviction, least over layers and KV heads"),
+    "slots_mean": Column(_REAL, "keys", "their mean"),
+    "slots_max": Column(_WHOLE, "keys", "their most"),
+    "kept_id": Column(_TEXT, "", "16 hex digits of which positions are kept: equal sets, equal digits"),
+    # provenance; two runs of one unit agree in every column but host and seconds
+    "seed": Column(_WHOLE, "", "of the instances and of random presses"),
+    "engine": Column(_TEXT, "", "the harness and its version; how scores were taken: shared or native"),
+    "versions": Column(_TEXT, "", "JSON of the libraries' versions"),
+    "host": Column(_TEXT, "", "name of the computing machine"),
+    "seconds": Column(_REAL, "s", "CPU time of the record: its share of prefill and decoding"),
+}
+
+AUDIT_CEILINGS: dict[str, Column] = _AUDITED | {
+    "layer": Column(_WHOLE, "", "layer of the model, from 0"),
+    "rows_of": Column(_TEXT, "", "whose attention rows: question or answer"),
+    "rows": Column(_WHOLE, "rows", "judged: query heads times positions, degenerate ones left out"),
+    "count": Column(_REAL, "keys", "kept and visible to a row, mean"),
+    "kept_mass": Column(_REAL, "probability", "mass of the kept set, mean"),
+    "top_mass": Column(_REAL, "probability", "mass of the top-mass set of as many keys, mean"),
+    "error": Column(_REAL, "ratio", "forced error of the kept set over sigma, mean"),
+    "e_top": Column(_REAL, "ratio", "the same of the top-mass set"),
+    "e_balance": Column(_REAL, "ratio", "the same after balancing swaps from top-mass; null where not taken"),
+    "bound": Column(
+        _REAL, "ratio", "2 D m / sigma, m the top-mass set's dropped mass: above e_top, proved; mean"
+    ),
+    "e_lower": Column(
+        _REAL, "ratio", "proved lower bound of any such set's error over sigma; null above small budgets"
+    ),
+    "error_over_top": Column(_REAL, "ratio", "median of error / e_top over the rows"),
+    "balance_over_top": Column(_REAL, "ratio", "median of e_balance / e_top; null where not taken"),
+    "engine": Column(_TEXT, "", "the judge and its version"),
+    "host": Column(_TEXT, "", "name of the computing machine"),
+}
+
 DOCUMENTS: dict[str, Column] = {
     "dump": Column(_TEXT, "", "id of the captured dump, 12 hex digits"),
     "model": Column(_TEXT, "", "id of the model"),
@@ -204,6 +289,8 @@ COLUMNS: dict[str, dict[str, Column]] = {
     "certificates": CERTIFICATES,
     "zero_errors": ZERO_ERRORS,
     "scores": SCORES,
+    "audit": AUDIT,
+    "audit_ceilings": AUDIT_CEILINGS,
     "documents": DOCUMENTS,
     "rows": ROWS,
 }
@@ -214,11 +301,15 @@ TABLES: dict[str, dict[str, pl.DataType]] = {
 }
 """The schema of every table."""
 
+_OF_AUDIT = tuple(name for name in _AUDITED if name not in ("dump", "config", "model"))
+
 IDENTITY: dict[str, tuple[str, ...]] = {
     "instances": ("document", "layer", "head", "position", "s"),
     "certificates": ("document", "layer", "head", "position", "s", "mass_floor"),
     "zero_errors": ("document", "layer", "head", "position", "s", "bits"),
     "scores": ("document", "layer", "head", "position", "s", "selector", "reading", "allocation"),
+    "audit": _OF_AUDIT,
+    "audit_ceilings": (*_OF_AUDIT, "layer", "rows_of"),
     "documents": ("document",),
     "rows": ("document", "row"),
 }
