@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+from ceiling.texts.ruler import is_ruler
+
 BUILT_IN_NAMES = ("python-docs", "python-code")
 """Texts that every installation has."""
 
@@ -16,11 +18,23 @@ HAYSTACK = "python-docs"
 """The text that a task's facts are hidden in where none is named."""
 
 
+_SIZES = re.compile(r"[\w,-]*=[\w=,-]*")
+
+
 def task_of(name: str) -> tuple[str, str] | None:
-    """Task and haystack of ``task:TASK`` or ``task:TASK:HAYSTACK``; None for any other name."""
+    """Task and haystack of ``task:TASK`` or ``task:TASK:HAYSTACK``; None for any other name.
+
+    Examples
+    --------
+    >>> task_of("task:needle"), task_of("task:vt:hops=2"), task_of("task:vt:hops=2:book.txt")
+    (('needle', 'python-docs'), ('vt:hops=2', 'python-docs'), ('vt:hops=2', 'book.txt'))
+    """
     if not name.startswith(TASK):
         return None
     task, colon, haystack = name.removeprefix(TASK).partition(":")
+    sizes, more, after = haystack.partition(":")
+    if is_ruler(task) and _SIZES.fullmatch(sizes):  # other tasks have none
+        task, colon, haystack = f"{task}:{sizes}", more, after
     return task, haystack if colon else HAYSTACK
 
 

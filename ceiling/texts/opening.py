@@ -9,6 +9,7 @@ from pathlib import Path
 from ceiling.problem import InputError
 from ceiling.texts import hub
 from ceiling.texts.naming import ALIASES, HUB, TASK, task_of
+from ceiling.texts.ruler import RULER_GENERATOR, is_ruler, parse_task, task_name
 from ceiling.texts.tasks import GENERATOR, check_task
 
 SUFFIXES = (".txt", ".md", ".rst", ".py")
@@ -53,6 +54,8 @@ def open_text(name: str, seed: int = 0) -> Text:
         * ``task:needle``, ``task:multi-needle``, ``task:variable-chain``, ``task:qa``, or ``task:mixed``,
           whose documents are of each in turn; hidden in python-docs, or in any text named after a further
           colon
+        * ``task:niah_single_1`` and the other twelve of RULER, perhaps with sizes, ``task:vt:hops=2``, see
+          `ceiling.texts.SIZES`; the same further colon, which only those that hide in prose need
         * ``wikitext-103`` (its test part) or ``hf:NAME[:CONFIG[:SPLIT[:COLUMN]]]``, a dataset of the Hugging
           Face hub, see `ceiling.texts.hub.read`
         * a file, or a folder, whose .txt, .md, .rst and .py files are read in the order of their paths
@@ -67,14 +70,15 @@ def open_text(name: str, seed: int = 0) -> Text:
         When it is none of these, cannot be had, is empty or is not UTF-8; the built-ins are listed.
     """
     if (task := task_of(name)) is not None:
-        check_task(task[0])
+        generator = RULER_GENERATOR if is_ruler(task[0]) else GENERATOR
+        named = task_name(*parse_task(task[0])) if is_ruler(task[0]) else check_task(task[0])
         hay = open_text(task[1])
         if hay.task is not None:
             raise InputError(f"text: {name} hides a task in a task; name another text after {TASK}{task[0]}:")
-        made = f"{TASK}{task[0]} {seed} {GENERATOR} {hay.sha256}"
-        source = f"{TASK}{task[0]}" + (f":{hay.source}" if name.count(":") > 1 else "")
+        made = f"{TASK}{named} {seed} {generator} {hay.sha256}"
+        source = f"{TASK}{named}" + ("" if name == f"{TASK}{task[0]}" else f":{hay.source}")
         return replace(
-            hay, source=source, task=task[0], seed=seed, sha256=hashlib.sha256(made.encode()).hexdigest()
+            hay, source=source, task=named, seed=seed, sha256=hashlib.sha256(made.encode()).hexdigest()
         )
     source, pieces = _read_pieces(name)
     kept = tuple(piece.strip() + "\n\n" for piece in pieces if piece.strip())

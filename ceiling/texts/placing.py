@@ -1,30 +1,27 @@
 """Tasks placed into documents, in token space: every fact's positions are known exactly."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 
 import numpy as np
 
 from ceiling.problem import InputError
 from ceiling.texts.opening import Text
-from ceiling.texts.tasks import Instance, nth
+from ceiling.texts.own_hay import OwnHay
+from ceiling.texts.parts import GAP, PROSE, AuditInstance, Encode
+from ceiling.texts.ruler import audit_instance, is_ruler
+from ceiling.texts.tasks import Fact, Instance, nth
 
 LEAST_HAY = 4
 """At least one in so many tokens of a document is haystack: fewer hide nothing, and the answer would start
 in the part of a document from which no row is sampled."""
 
-GAP = "\n\n"
-"""Stands after each fact and before the question."""
-
 _PARAGRAPH = re.compile(r".*?\n\s*\n|.+", re.DOTALL)
 _STRETCH = re.compile(r".{1,400}\n|.{1,400}(?=\s)|.+", re.DOTALL)
 """Paragraphs, and the parts of 400 characters at most that long ones fall into, at a line's end where there
 is one, else before a space: facts stand between such parts."""
-
-Encode = Callable[[str], Sequence[int]]
-"""Text to token ids, without special tokens."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -42,6 +39,8 @@ class Placed:
         First position of each fact and the one after its last, in the order of ``instance.facts``.
     golds : tuple of (int, int)
         The same of each gold.
+    items : tuple of (int, int)
+        The same of what is asked for among the parts of a haystack.
     """
 
     instance: Instance
@@ -50,6 +49,7 @@ class Placed:
     question: int
     facts: tuple[tuple[int, int], ...]
     golds: tuple[tuple[int, int], ...]
+    items: tuple[tuple[int, int], ...] = ()
 
     @property
     def context_ids(self) -> np.ndarray:
@@ -68,9 +68,10 @@ class Placed:
 
     @property
     def needle(self) -> list[int]:
-        """Positions of the facts asked for, ascending."""
+        """Positions of the facts, or of the parts of the haystack, that are asked for, ascending."""
         facts = zip(self.instance.facts, self.facts, strict=True)
-        return [p for fact, span in facts if fact.asked for p in range(*span)]
+        asked = [span for fact, span in facts if fact.asked] + list(self.items)
+        return [p for span in asked for p in range(*span)]
 
     @property
     def retrieval(self) -> list[int]:
@@ -114,9 +115,28 @@ def task_documents(
         if value < 1:
             raise InputError(f"{field}: {value} is not positive")
     hay = (encode(part) for piece in text.pieces for part in paragraphs(piece))
+    if is_ruler(text.task):
+        made = (audit_instance(text.task, text.seed, index) for index in range(documents))
+        return [_place_audit(instance, encode, hay, tokens, prefix) for instance in made]
     return [
         place(nth(text.task, text.seed, index), encode, hay, tokens, prefix) for index in range(documents)
     ]
+
+
+def _place_audit(
+    made: AuditInstance, encode: Encode, hay: Iterator[Sequence[int]], tokens: int, prefix: Sequence[int]
+) -> Placed:
+    """Place an instance of RULER's tasks with its question and right answer."""
+    (question,) = made.questions
+    golds, links = question.reading
+    asks = question.text + question.prefix
+    instance = Instance(made.task, made.seed, made.index, made.facts, asks, tuple(golds), tuple(links))
+    start = [*prefix, *encode(made.opening)] if made.opening else prefix
+    if made.hay == PROSE:
+        return place(instance, encode, hay, tokens, start)
+    own = OwnHay(made, encode)
+    placed = place(instance, encode, own.parts(), tokens, start)
+    return replace(placed, items=own.asked(len(start), placed.context))
 
 
 def place(
@@ -150,38 +170,66 @@ def place(
     InputError
         When `tokens` are too few, or the haystack runs out.
     """
-    gap = list(encode(GAP))
-    facts = [list(encode(fact.text)) for fact in instance.facts]
     end, golds = _ending(instance, encode)
-    fixed = len(prefix) + sum(len(fact) + len(gap) for fact in facts) + len(gap)
-    taken = fixed + sum(map(len, end))
+    context = bury(instance.task, instance.facts, encode, hay, tokens, sum(map(len, end)), prefix)
+    starts = list(accumulate(map(len, end), initial=len(context.ids)))
+    return Placed(
+        instance,
+        np.array(context.ids + list(chain.from_iterable(end)), dtype=np.int64),
+        context=len(context.ids),
+        question=starts[golds[0]],
+        facts=context.facts,
+        golds=tuple((starts[k], starts[k + 1]) for k in golds),
+    )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Buried:
+    """A context with facts in it.
+
+    Attributes
+    ----------
+    ids : list of int
+        Token ids.
+    facts : tuple of (int, int)
+        First position of each fact and the one after its last.
+    """
+
+    ids: list[int]
+    facts: tuple[tuple[int, int], ...]
+
+
+def bury(
+    task: str,
+    facts: Sequence[Fact],
+    encode: Encode,
+    hay: Iterator[Sequence[int]],
+    tokens: int,
+    after: int,
+    prefix: Sequence[int],
+) -> Buried:
+    """Hide facts in a haystack, in a context `after` tokens shorter than `tokens`; see `place`."""
+    gap = list(encode(GAP))
+    encoded = [list(encode(fact.text)) for fact in facts]
+    taken = len(prefix) + sum(len(fact) + len(gap) for fact in encoded) + len(gap) + after
     room = tokens - taken
     if room * LEAST_HAY < tokens:
         least = -(-taken * LEAST_HAY // (LEAST_HAY - 1))
         raise InputError(
-            f"tokens: {tokens} are too few for task {instance.task}, whose facts, question and answer take "
+            f"tokens: {tokens} are too few for task {task}, whose facts, question and answer take "
             f"{taken} of this model; give at least {least}"
         )
-    straw, ends = _take(hay, room, instance.task)
-    document, at = list(prefix), 0
+    straw, ends = _take(hay, room, task)
+    ids, at = list(prefix), 0
     spans = []
-    for fact, ids in zip(instance.facts, facts, strict=True):
+    for fact, own in zip(facts, encoded, strict=True):
         aim = fact.depth * room
         stop = min(ends, key=lambda end: abs(end - aim)) if ends else round(aim)
-        document += straw[at:stop]
-        spans.append((len(document), len(document) + len(ids)))
-        document += ids + gap
+        ids += straw[at:stop]
+        spans.append((len(ids), len(ids) + len(own)))
+        ids += own + gap
         at = stop
-    document += straw[at:] + gap
-    starts = list(accumulate(map(len, end), initial=len(document)))
-    return Placed(
-        instance,
-        np.array(document + list(chain.from_iterable(end)), dtype=np.int64),
-        context=len(document),
-        question=starts[golds[0]],
-        facts=tuple(spans),
-        golds=tuple((starts[k], starts[k + 1]) for k in golds),
-    )
+    return Buried(ids + straw[at:] + gap, tuple(spans))
 
 
 def paragraphs(text: str) -> Iterator[str]:

@@ -116,11 +116,12 @@ def instance(task: str, seed: int, index: int) -> Instance:
     )
 
 
-def check_task(task: str, mixed: bool = True) -> None:
-    """InputError unless there is such a task; all are listed."""
+def check_task(task: str, mixed: bool = True) -> str:
+    """Return the task, or raise InputError where there is no such one; all are listed."""
     known = [*TASKS, MIXED] if mixed else list(TASKS)
     if task not in known:
         raise InputError(f"text: task {task!r} is unknown; there are {', '.join(known)}")
+    return task
 
 
 def nth(task: str, seed: int, document: int) -> Instance:

@@ -37,3 +37,20 @@ RIVER_ENDS = ("an", "del", "en", "ina", "ka", "lay", "mar", "os", "rin", "sk", "
 
 LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
 """Of the names of variables: consonants, so that no word comes out."""
+
+MORE_ADJECTIVES = (
+    "azure", "bitter", "bright", "bronze", "careful", "cheerful", "clever", "coastal", "copper", "crooked",
+    "dusty", "elegant", "faded", "famous", "fragile", "friendly", "generous", "grand", "granite", "hidden",
+    "humble", "idle", "jolly", "little", "lofty", "lunar", "mellow", "modest", "mossy", "noble", "olive",
+    "patient", "polished", "proud", "purple", "royal", "rural", "sandy", "shady", "sleepy", "solemn", "steep",
+    "stormy", "sturdy", "tidy", "tranquil", "upper", "vast", "violet", "windy",
+)  # fmt: skip
+
+MORE_PLACES = (
+    "abbey", "academy", "arcade", "arena", "armoury", "ballroom", "barracks", "brewery", "bungalow", "cabin",
+    "canteen", "castle", "cinema", "clinic", "college", "courthouse", "dairy", "factory", "farmhouse",
+    "fortress", "gallery", "greenhouse", "hangar", "hospital", "hostel", "inn", "kennel", "lodge", "manor",
+    "market", "monastery", "nursery", "palace", "pharmacy", "prison", "rectory", "refinery", "school", "shed",
+    "silo", "stadium", "station", "studio", "tavern", "temple", "terminal", "villa", "warehouse", "winery",
+)  # fmt: skip
+"""Where many places are needed: with the first ones, 28 and so many of each."""
