@@ -363,5 +363,10 @@ DEFAULT = tuple(
 FULL = Press(KINDS["full"])
 """The anchor, which keeps everything."""
 
-ROSTER = (*DEFAULT, FULL, Press(KINDS["adakv"], (("storage", "ragged"),)))
-"""The nine, the anchor, and AdaKV's choice held as it is chosen."""
+ROSTER = (
+    *DEFAULT,
+    FULL,
+    Press(KINDS["adakv"], (("storage", "ragged"),)),
+    Press(KINDS["snapkv"], (("window", 16),)),
+)
+"""The nine, the anchor, AdaKV's choice held as it is chosen, and SnapKV with a window that a question fills."""

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ceiling.cli import (
+    audit,
     capture,
     certify,
     demo,
@@ -37,6 +38,7 @@ app.command("capture")(capture.capture)
 app.command("enumerate")(enumerate.enumerate_dump)
 app.command("certify")(certify.certify)
 app.command("score")(score.score)
+app.command("audit")(audit.audit)
 app.command("query")(query.query)
 app.command("figures")(figures.figures)
 app.command("sweep")(sweep.sweep)

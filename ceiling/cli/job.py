@@ -24,12 +24,13 @@ NAMED = 20
 """Reasons printed at the end; all stand in the event log."""
 
 
-def parser(doc: str | None) -> argparse.ArgumentParser:
-    """What every job over a dump takes; `doc` is the job's own docstring."""
+def parser(doc: str | None, dump: bool = True) -> argparse.ArgumentParser:
+    """What every job takes, over a dump or not; `doc` is the job's own docstring."""
     made = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("--dump", type=Path, required=True, help="folder written by `ceiling capture`")
+    if dump:
+        made.add_argument("--dump", type=Path, required=True, help="folder written by `ceiling capture`")
+        made.add_argument("--verify", action="store_true", help="first compare the files with their sha256")
     made.add_argument("--store", type=Path, required=True, help="folder of the result store")
-    made.add_argument("--verify", action="store_true", help="first compare the files with their sha256")
     made.add_argument("--log", type=Path, help="event log to append to (default a new file in STORE/.log)")
     made.add_argument("--debug", action="store_true", help="show the traceback of an error")
     made.add_argument(
@@ -84,6 +85,7 @@ def fill(
     shared: tuple[Any, ...],
     measured: Mapping[str, Any],
     describe: Callable[[Sequence[Any]], str] = lambda done: "",
+    place: Callable[[Any], dict[str, Any]] | None = None,
 ) -> int:
     """Fill a store with what a plan lacks, or with ``--dry-run`` say what that is; returns the exit code."""
     if options.dry_run:
@@ -95,7 +97,7 @@ def fill(
         return 0
     announce(plan.store, stage.TABLE, plan.id, plan.config)
     log = cluster.EventLog(options.log or cluster.log_path(plan.store, verb))
-    return run_plan(verb, plan, task, shared, log, measured, describe)
+    return run_plan(verb, plan, task, shared, log, measured, describe, place)
 
 
 def run_plan(
@@ -106,11 +108,12 @@ def run_plan(
     log: cluster.EventLog,
     measured: Mapping[str, Any],
     describe: Callable[[Sequence[Any]], str] = lambda done: "",
+    place: Callable[[Any], dict[str, Any]] | None = None,
 ) -> int:
     """Do the missing units on the cluster this process belongs to, or on a local one; returns the exit code.
 
     `measured` names what the log takes of a unit that is done, with what stands for it where it failed;
-    `describe` says at the end what all that are done came to.
+    `describe` says at the end what all that are done came to, `place` what a unit is called.
     """
     failed: list[tuple[str, str]] = []
     ends, all_done = Counter[str](), []
@@ -118,19 +121,19 @@ def run_plan(
     try:
         with advancing(f"{verb} on {cpus} CPUs", len(plan.todo)) as advance:
             for outcome in cluster.run(task, shared, plan.todo, seconds=plan.seconds / len(plan.todo)):
-                (document, layer), done = outcome.unit, outcome.result
+                named, done = (place or _place)(outcome.unit), outcome.result
                 ends[end := "failed" if done is None else "kept" if done.kept else "done"] += 1
                 all_done += [] if done is None else [done]
                 log.write(
                     outcome,
-                    document=document,
-                    layer=layer,
+                    **named,
                     outcome=end,
                     seconds=outcome.seconds if done is None else done.seconds,
                     **{name: getattr(done, name, instead) for name, instead in measured.items()},
                 )
                 if outcome.reason is not None:
-                    failed.append((f"document {document}, layer {layer}", outcome.reason))
+                    what = ", ".join(f"{kind} {name}" for kind, name in named.items())
+                    failed.append((what, outcome.reason))
                 advance()
     finally:
         log.close()
@@ -139,6 +142,11 @@ def run_plan(
     found = f", {words}" if (words := describe(all_done)) else ""
     typer.echo(f"{ends['done']} shards{kept}{found} -> {plan.store}, events -> {log.path}")
     return report_failed(verb, failed)
+
+
+def _place(unit: Any) -> dict[str, Any]:
+    document, layer = unit
+    return {"document": document, "layer": layer}
 
 
 def report_failed(verb: str, failed: Sequence[tuple[str, str]]) -> int:

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from ceiling import durable
 from ceiling.models.cache import remembered_sha256
 from ceiling.problem import InputError
 
@@ -68,6 +69,14 @@ class ModelFolder:
             raise InputError(f"model: {path} is unreadable ({error})") from None
         kept = {key: value for key, value in config.items() if key not in _INCIDENTAL}
         return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
+
+    def digest(self) -> str:
+        """Digest of weights, configuration and tokenizer: of all that makes its answers."""
+        names = ("tokenizer*", "vocab*", "merges*", "special_tokens*")
+        files = sorted({file for pattern in names for file in self.path.glob(pattern) if file.is_file()})
+        parts = [self.weights_sha256(), self.config_sha256()]
+        parts += [f"{file.name} {durable.sha256(file)}" for file in files]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     def label(self) -> str:
         """The id in results; a local model's with six digits of what is in it, as names repeat."""

@@ -43,7 +43,7 @@ class Target(NamedTuple):
     def missing(self, units: Iterable[Unit]) -> tuple[Unit, ...]:
         """The units whose shards do not exist yet."""
         shards = Shards(self.store, self.id)
-        return tuple(u for u in units if not is_whole(shards.path(self.table, *u, self.config)))
+        return tuple(u for u in units if not is_whole(shards.path(self.table, *u, config=self.config)))
 
     def prepare(self, configuration: dict[str, Any]) -> None:
         """Make the store, its tables ``documents`` and ``rows``, and the record of the configuration."""
@@ -71,7 +71,7 @@ class Target(NamedTuple):
         check_same(dump, self.id)
         shards = Shards(self.store, self.id)
         for unit in units:
-            start, path = perf_counter(), shards.path(self.table, *unit, self.config)
+            start, path = perf_counter(), shards.path(self.table, *unit, config=self.config)
             if is_whole(path):
                 yield unit, None, 0.0
                 continue

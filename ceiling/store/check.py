@@ -12,11 +12,9 @@ from typing import Any, NamedTuple
 
 from ceiling.problem import InputError
 from ceiling.store.examine import examine, shared_rows
-from ceiling.store.layout import Place, are_apart, place_of, unit_name
-from ceiling.store.schema import CONFIGURED
+from ceiling.store.layout import Place, Unit, are_apart, place_of, unit_name
+from ceiling.store.schema import AUDITED, CONFIGURED
 from ceiling.store.shards import COMPACTED, config_id, is_abandoned
-
-Unit = tuple[int, ...]
 
 
 class Kind(StrEnum):
@@ -248,7 +246,10 @@ class _Scan:
     def find_holes(self, wanted: dict[str, dict[Unit, int]]) -> None:
         everywhere = sorted({p.config for p in self.units if p.config and p.table == "instances"})
         absent = any(p.config for p in self.units) and not everywhere  # a store of other results only
-        seen = {place.dump for place in {**self.units, **self.broken}}
+        every = {**self.units, **self.broken}
+        for place in sorted((p for p in every if p.table in AUDITED), key=str):
+            self.find_missing_answers(place)
+        seen = {place.dump for place in every if place.table not in AUDITED}
         for dump in sorted(seen | set(wanted)):
             units = set(wanted.get(dump, ())) or self.shown(dump)
             for table in ("documents", "rows"):
@@ -273,7 +274,7 @@ class _Scan:
 
         A record that names a manifest says that only some of them were wanted.
         """
-        for table in CONFIGURED[1:]:
+        for table in (t for t in CONFIGURED[1:] if t not in AUDITED):
             for config in self.configurations(table, dump):
                 if not self.health.records.get((dump, config), {}).get("manifest"):
                     self.find_missing(Place(table, dump, config), wanted or self.shown(dump, table))
@@ -284,6 +285,20 @@ class _Scan:
         units = [(p.table, unit) for p, found in mine if p.dump == dump for unit in found]
         layers = {unit[1] for table, unit in units if table == of}
         return {(document, layer) for document in {unit[0] for _, unit in units} for layer in layers}
+
+    def find_missing_answers(self, place: Place) -> None:
+        """Of an audit: every task's instances up to its last, in every arm that any task was run in.
+
+        How many were wanted, no record says: a run goes on by asking for more.
+        """
+        there = {*self.units[place], *self.broken[place]}
+        arms = sorted({arm for _, _, arm in there})
+        for task in sorted({task for task, _, _ in there}):
+            numbers = range(1 + max(number for name, number, _ in there if name == task))
+            for arm in arms:
+                if missing := [n for n in numbers if (task, n, arm) not in there]:
+                    what = f"task {task}, arm {arm}, instances {ranges(missing)}: {len(missing)} missing"
+                    self.report(Kind.HOLE, place.folder, what, place, rerun=not self.health.compacted)
 
     def find_missing(self, place: Place, units: set[Unit]) -> None:
         """One problem for all documents that miss the same layers."""

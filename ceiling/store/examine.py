@@ -8,8 +8,8 @@ from pathlib import Path
 import polars as pl
 from polars.exceptions import PanicException, PolarsError
 
-from ceiling.store.layout import Place
-from ceiling.store.schema import CONFIGURED, IDENTITY, TABLES
+from ceiling.store.layout import Place, Unit
+from ceiling.store.schema import IDENTITY, TABLES, UNIT
 from ceiling.store.seal import is_intact
 from ceiling.store.shards import is_whole
 
@@ -25,7 +25,7 @@ class Examined:
     foreign : list of str
         What disagrees with the schema or with the file's place.
     units : dict of tuple to int
-        Rows by document (and layer, in the tables `CONFIGURED`).
+        Rows by unit: `ceiling.store.schema.UNIT`.
     repeated : int
         Rows that repeat another of the same file.
     sealed : bool
@@ -34,7 +34,7 @@ class Examined:
 
     unreadable: str | None = None
     foreign: list[str] = field(default_factory=list)
-    units: Counter[tuple[int, ...]] = field(default_factory=Counter)
+    units: Counter[Unit] = field(default_factory=Counter)
     repeated: int = 0
     sealed: bool = True
 
@@ -88,7 +88,7 @@ def _of_another_schema(schema: dict[str, pl.DataType], table: str, needed: list[
 def _compare(frame: pl.DataFrame, place: Place, found: Examined) -> None:
     """Rows against the path, and against each other."""
     identity = frame.select(IDENTITY[place.table])
-    units = list(IDENTITY[place.table][: 2 if place.table in CONFIGURED else 1])
+    units = list(UNIT[place.table])
     elsewhere = {"dump": place.dump} | ({"config": place.config} if place.config else {})
     promised = elsewhere | dict(zip(units, place.unit or (), strict=False))
     wrong = {name: _first_other(frame[name], value) for name, value in promised.items()}

@@ -17,8 +17,17 @@ COMMANDS = {
     "certificates": "certify",
     "zero_errors": "zero-error",
     "scores": "score",
+    "audit": "audit",
+    "audit_ceilings": "audit",
 }
 """What fills each table of results."""
+
+APART = {
+    "scores": ("selector", "reading", "allocation"),
+    "audit": ("press", "parameters", "budget"),
+    "audit_ceilings": ("press", "parameters", "budget"),
+}
+"""What configurations of a dump may differ in and still be read together; see `layout.are_apart`."""
 
 
 def open_store(path: str | Path, config: str | None = None) -> "Store":
@@ -83,7 +92,7 @@ class Store:
 
     Attributes
     ----------
-    instances, certificates, zero_errors, scores, documents, rows : polars.LazyFrame
+    instances, certificates, zero_errors, scores, audit, audit_ceilings, documents, rows : polars.LazyFrame
         Columns as in `ceiling.store.schema`.
     """
 
@@ -113,6 +122,16 @@ class Store:
     def scores(self) -> pl.LazyFrame:
         """One row per query row, head, budget, selector, reading and allocation."""
         return self.table("scores")
+
+    @property
+    def audit(self) -> pl.LazyFrame:
+        """One row per task, instance, question, arm, press and budget."""
+        return self.table("audit")
+
+    @property
+    def audit_ceilings(self) -> pl.LazyFrame:
+        """One row per row of `audit`, layer, and kind of attention row judged."""
+        return self.table("audit_ceilings")
 
     @property
     def documents(self) -> pl.LazyFrame:
@@ -183,7 +202,7 @@ class RemoteStore(Store):
                 return scan(name, ()) if frame is None else frame
         frame = self._scan(name, "**")
         if frame is not None and name in CONFIGURED and name != "instances":  # `check` has seen to those
-            rule = ("selector", "reading", "allocation") if name == "scores" else ()  # as `are_apart` does
+            rule = APART.get(name, ())
             self._check_unique(frame.select("dump", *rule, "config").unique().collect())
         return scan(name, ()) if frame is None else frame
 

@@ -229,7 +229,9 @@ AUDIT: dict[str, Column] = _AUDITED | {
         "bytes",
         "held_bytes and what question and answer's beginning add: held when the answer begins",
     ),
-    "slots_min": Column(_WHOLE, "keys", "attended to after eviction, least over layers and KV heads"),
+    "slots_min": Column(
+        _WHOLE, "keys", "attended to after eviction, least over compressed layers and KV heads"
+    ),
     "slots_mean": Column(_REAL, "keys", "their mean"),
     "slots_max": Column(_WHOLE, "keys", "their most"),
     "kept_id": Column(_TEXT, "", "16 hex digits of which positions are kept: equal sets, equal digits"),
@@ -301,7 +303,7 @@ TABLES: dict[str, dict[str, pl.DataType]] = {
 }
 """The schema of every table."""
 
-_OF_AUDIT = tuple(name for name in _AUDITED if name not in ("dump", "config", "model"))
+_OF_AUDIT = ("task", "instance", "arm", "question", "press", "parameters", "budget")
 
 IDENTITY: dict[str, tuple[str, ...]] = {
     "instances": ("document", "layer", "head", "position", "s"),
@@ -316,4 +318,17 @@ IDENTITY: dict[str, tuple[str, ...]] = {
 """What tells the rows of one dump and configuration apart; a compacted store is sorted by it."""
 
 CONFIGURED = tuple(table for table, columns in COLUMNS.items() if "config" in columns)
-"""Tables of results: a shard a document and layer, in a folder a configuration."""
+"""Tables of results: a shard a unit, in a folder a configuration."""
+
+AUDITED = tuple(table for table, columns in COLUMNS.items() if "arm" in columns)
+"""Tables of the audit, whose units are a task's instance in an arm; of all others a document and layer."""
+
+UNIT: dict[str, tuple[str, ...]] = {
+    table: ("task", "instance", "arm")
+    if table in AUDITED
+    else ("document", "layer")
+    if table in CONFIGURED
+    else ("document",)
+    for table in COLUMNS
+}
+"""What a shard of each table is named for; its rows agree in it."""

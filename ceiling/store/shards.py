@@ -103,12 +103,12 @@ class Shards:
         except OSError as error:
             raise InputError(f"store: cannot write to {self.store} ({error.strerror})") from None
 
-    def path(self, table: str, document: int, layer: int | None = None, config: str | None = None) -> Path:
+    def path(self, table: str, *unit: int | str, config: str | None = None) -> Path:
         """Where a unit's shard stands: ``<table>/dump=<id>[/config=<hash>]/doc-00000[.layer-00].parquet``."""
         folder = self.store / table / f"dump={self.dump}"
         if config is not None:
             folder /= f"config={config}"
-        return folder / f"{unit_name(document, layer)}.parquet"
+        return folder / f"{unit_name(*unit)}.parquet"
 
     def write(self, table: str, path: Path, columns: dict[str, list[Any]]) -> None:
         """Write one shard of `table`, with the table's schema, durably and at once."""

@@ -1,0 +1,144 @@
+"""Kept sets on the attention rows of question and answer, beside what as many keys of largest mass cost."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ceiling.audit.budget import Arm
+from ceiling.audit.shared_pass import Request
+from ceiling.problem import InputError
+from ceiling.search import DEGENERATE
+
+QUESTION, ANSWER = "question", "answer"
+
+QUESTION_ROWS, ANSWER_ROWS = 2, 4
+"""Rows judged: the last positions of the question, and the first whose next token is of the right answer."""
+
+ENGINE = "ceilings/1"
+"""Raised when a judgement may change."""
+
+
+class Judge:
+    """Judges every request's kept sets, layer by layer, on the rows of one question.
+
+    A row sees, after eviction, the kept positions and all that were never up for eviction: those from the
+    end of the compressed span up to its own. Its forced error is compared with that of the top-mass set of
+    as many keys. The rows are those of the model that evicted nothing.
+
+    Parameters
+    ----------
+    context, question, prefix, answer : int
+        Their lengths, in tokens, in the order in which they were read.
+    """
+
+    def __init__(self, context: int, question: int, prefix: int, answer: int) -> None:
+        self.context, self.question = context, question
+        end, told = context + question, context + question + prefix - 1
+        asked = range(max(context, end - QUESTION_ROWS), end)
+        self.rows = [(p, QUESTION) for p in asked]
+        self.rows += [(p, ANSWER) for p in range(told, told + min(answer, ANSWER_ROWS))]
+        self._found: list[tuple[Request, dict[str, Any]]] = []
+
+    def on_layer(
+        self,
+        layer: int,
+        weights: Tensor | None,
+        keys: Tensor,
+        values: Tensor,
+        kept: Mapping[Request, Sequence[Tensor]],
+    ) -> None:
+        """Judge one layer; see `ceiling.audit.shared_pass.shared_pass`.
+
+        Parameters
+        ----------
+        weights : Tensor, shape (heads, N, N)
+        values : Tensor, shape (KV heads, N, d)
+        kept : mapping of Request to sequence of Tensor
+            Kept positions of each KV head.
+
+        Raises
+        ------
+        InputError
+            Where the backend gives no attention weights.
+        """
+        if weights is None:
+            raise InputError("ceilings: attention rows are needed, which only backend eager gives")
+        requests = [request for request in kept if request.press.role != "anchor"]
+        group = len(weights) // len(values)
+        measured: dict[str, list[Tensor]] = {QUESTION: [], ANSWER: []}
+        for kv in range(len(values)):
+            held, which = self._held(requests, [kept[request][kv] for request in requests], values.shape[1])
+            dense = values[kv].double()
+            for p, kind in self.rows:
+                rows = weights[kv * group : (kv + 1) * group, p, : p + 1].double()
+                for row in rows:
+                    found = _judge(row / row.sum(), dense[: p + 1], held[:, : p + 1], p)
+                    measured[kind].append(found[which])
+        for kind, parts in measured.items():
+            if parts:
+                self._aggregate(layer, kind, requests, torch.stack(parts))
+
+    def records(self) -> list[tuple[Request, dict[str, Any]]]:
+        """Of every request, layer and kind of row, the columns of `audit_ceilings` that rows determine."""
+        return self._found
+
+    def _held(self, requests: Sequence[Request], kept: Sequence[Tensor], n: int) -> tuple[Tensor, Tensor]:
+        """What is left of `n` positions, bool (sets, n), equal sets once; and each request's set."""
+        left = torch.zeros(len(requests), n, dtype=torch.bool)
+        for number, (request, own) in enumerate(zip(requests, kept, strict=True)):
+            left[number, own.cpu()] = True
+            left[number, Arm(request.arm).compressed(self.context, self.question) :] = True
+        return torch.unique(left, dim=0, return_inverse=True)
+
+    def _aggregate(self, layer: int, kind: str, requests: Sequence[Request], found: Tensor) -> None:
+        """`found` is of shape (rows, requests, `_MEASURED`)."""
+        for number, request in enumerate(requests):
+            own = found[:, number]
+            own = own[own[:, _MEASURED.index("e_top")] > DEGENERATE]
+            told = dict(zip(_MEASURED, own.mean(dim=0).tolist(), strict=True)) if len(own) else dict(_NOTHING)
+            ratio = own[:, _MEASURED.index("error")] / own[:, _MEASURED.index("e_top")]
+            told |= {"layer": layer, "rows_of": kind, "rows": len(own), "engine": ENGINE}
+            told["error_over_top"] = float(ratio.quantile(0.5)) if len(own) else None
+            self._found.append(
+                (request, told | {"e_balance": None, "e_lower": None, "balance_over_top": None})
+            )
+
+
+_MEASURED = ("count", "kept_mass", "top_mass", "error", "e_top", "bound")
+_NOTHING = dict.fromkeys(_MEASURED)
+
+
+def _judge(masses: Tensor, values: Tensor, held: Tensor, own: int) -> Tensor:
+    """`_MEASURED` of every set at one row, errors over sigma, shape (sets, 6).
+
+    Parameters
+    ----------
+    masses : Tensor of float64, shape (n,)
+        They sum to 1.
+    values : Tensor of float64, shape (n, d)
+    held : Tensor of bool, shape (sets, n)
+    own : int
+        The row's own position, which it always sees.
+    """
+    residuals = values - masses @ values
+    squares = residuals.square().sum(dim=1)
+    sigma = (masses @ squares).sqrt()
+    real = masses > 0
+    sets = held & real  # keys of zero mass, those outside a window, are no keys
+    sets[:, own] = real[own]
+    chosen = sets * masses
+    mass, counts = chosen.sum(dim=1), sets.sum(dim=1)
+    error = (chosen @ residuals).norm(dim=1) / mass
+    order = masses.argsort(descending=True, stable=True)
+    cumulative = masses[order].cumsum(0)
+    top = (masses[order, None] * residuals[order]).cumsum(0).norm(dim=1) / cumulative
+    best = (counts - 1).clamp(min=0)
+    everything = counts == real.sum()
+    top_mass, e_top = cumulative[best], top[best]
+    radius = squares[real].max().sqrt()
+    bound = 2 * radius * (1 - top_mass).clamp(min=0)
+    scale = torch.where(sigma > 0, 1 / sigma, 0.0)
+    errors = [torch.where(everything, 0.0, each * scale) for each in (error, e_top, bound)]
+    return torch.stack([counts.double(), mass, top_mass, *errors], dim=1)

@@ -1,0 +1,146 @@
+"""``ceiling audit``: published eviction methods at matched budgets, and the bytes they hold."""
+
+from time import process_time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ceiling.cli.certify import announce, lasting
+from ceiling.cli.options import DryRunOption, StoreOption
+from ceiling.cli.progress import progress
+from ceiling.problem import InputError
+
+if TYPE_CHECKING:
+    from ceiling.stages.audit import Plan
+
+
+def audit(
+    store: StoreOption,
+    model: Annotated[str, typer.Option(help="Built-in, folder, .gguf file or hub id.")] = "smollm2-135m",
+    presses: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A press of kvpress, snapkv or snapkv:window=16, or module:Class of yours; repeatable "
+            "[default: the paper's nine, and AdaKV enforced]."
+        ),
+    ] = None,
+    ratios: Annotated[
+        str, typer.Option(help="Shares evicted, comma-separated, or none.")
+    ] = "0.25,0.5,0.75,0.9",
+    slots: Annotated[str | None, typer.Option(help="Further budgets: keys kept a KV head.")] = None,
+    held: Annotated[
+        str | None, typer.Option(help="Further budgets: shares of bytes held when the answer begins.")
+    ] = None,
+    arms: Annotated[
+        str, typer.Option(help="What scoring sees: agnostic, aware-kvpress, aware-scores.")
+    ] = "agnostic,aware-kvpress,aware-scores",
+    task: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tasks",
+            help="A task, niah_multikey_1 or niah_multikey_1:keys=2; repeatable "
+            "[default: those chosen for the model by its full cache alone].",
+        ),
+    ] = None,
+    instances: Annotated[int, typer.Option(help="Instances a task.")] = 20,
+    tokens: Annotated[int, typer.Option(help="Of context, question and the answer's room together.")] = 1000,
+    questions: Annotated[int, typer.Option(help="Questions asked of each compressed context.")] = 1,
+    text: Annotated[str, typer.Option(help="What facts are hidden in.")] = "python-docs",
+    backend: Annotated[str, typer.Option(help="Attention: eager, or sdpa (without H2O).")] = "eager",
+    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16.")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    ceilings: Annotated[
+        str, typer.Option(help="Judge kept sets on attention rows against top-mass: top, or none.")
+    ] = "top",
+    seed: Annotated[int, typer.Option(help="Seed of instances and of random presses.")] = 0,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Run published presses, as kvpress implements them, and record answers, scores and bytes held.
+
+    Into table `audit`, one shard per task, instance and arm; shards that exist are done. One prefill takes
+    the kept sets of every press, budget and arm.
+
+    In arm `agnostic` the context is compressed before there is a question. In `aware-kvpress` context and
+    question are compressed together, kvpress's convention: the question eats budget and may be evicted. In
+    `aware-scores` scores see the question, and the context is evicted at the agnostic arm's exact budget.
+    The anchor, the full cache, is always run. Presses that cannot run are refused by name, with the reason.
+    """
+    from ceiling.stages import audit as stage
+
+    plan = stage.plan(
+        store,
+        model,
+        presses or None,
+        budgets=budgets_of(ratios, slots, held),
+        arms=words(arms),
+        tasks=task or None,
+        instances=instances,
+        tokens=tokens,
+        questions=questions,
+        text=text,
+        backend=backend,
+        dtype=dtype,
+        device=device,
+        ceilings=ceilings,
+        seed=seed,
+    )
+    say_refused(plan)
+    if dry_run:
+        describe(plan)
+    else:
+        run(plan)
+
+
+def budgets_of(ratios: str, slots: str | None, held: str | None) -> list[str]:
+    """Budgets in words, from the three options; InputError where there is none."""
+    given = (("ratio", None if ratios.strip() == "none" else ratios), ("slots", slots), ("held", held))
+    found = [f"{kind}={value}" for kind, text in given for value in words(text or "")]
+    if not found:
+        raise InputError("ratios: none, and no slots or held either; name a budget")
+    return found
+
+
+def words(text: str) -> list[str]:
+    """Comma-separated words."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def say_refused(plan: "Plan") -> None:
+    """Name, on standard error, the presses of the default roster that cannot run here, and why."""
+    for reason in plan.refused:
+        typer.echo(f"refused: {reason}", err=True)
+
+
+def run(plan: "Plan") -> None:
+    """Do what is missing, with progress; says so where nothing is."""
+    from ceiling.stages import audit as stage
+
+    kept = len(plan.units) - len(plan.todo)
+    units = stage.run(plan)
+    if not plan.todo:
+        typer.echo(f"nothing to do: all {kept} instances exist in {plan.store}")
+        return
+    announce(plan.store, stage.TABLE, plan.id, plan.config)
+    if kept:
+        typer.echo(f"{kept} of {len(plan.units)} instances exist and are kept", err=True)
+    start, records = process_time(), 0
+    with progress("audit", len(plan.todo)) as advance:
+        for done in units:
+            records += done.records
+            advance()
+    typer.echo(
+        f"{len(plan.todo)} instances, {records:,} records in {process_time() - start:.0f} CPU s -> "
+        f"{plan.store} (configuration {plan.config})"
+    )
+
+
+def describe(plan: "Plan") -> None:
+    """Print what a run would do."""
+    typer.echo(f"model    {plan.folder.label()}, {plan.backend}, {plan.dtype} on {plan.device}")
+    typer.echo(f"presses  full, {', '.join(plan.presses)}")
+    typer.echo(f"budgets  {', '.join(plan.budgets)}")
+    typer.echo(f"arms     {', '.join(plan.arms)}")
+    typer.echo(f"tasks    {', '.join(plan.tasks)}")
+    typer.echo(f"units    {len(plan.todo)} of {len(plan.units)} instances to do, {plan.tokens} tokens each")
+    typer.echo(f"records  {plan.records:,}, about {plan.bytes / 1e6:,.1f} MB")
+    typer.echo(f"time     about {lasting(plan.seconds)} on one core")
