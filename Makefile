@@ -1,4 +1,5 @@
 # demo: the main job, from nothing.  panel: every table of the paper on two families, resumable at every step.
+# audit: published eviction methods at matched budgets, and its figures; resumable.
 # test, check: what CI runs.  lock: refresh the exact versions.
 PYTHON ?= python3
 VENV ?= .venv
@@ -6,10 +7,12 @@ TORCH ?= torch==2.13.0
 BIN := $(VENV)/bin
 PANEL ?= panel
 GROUP ?= paper
+AUDIT ?= audit
+GRID ?=
 CERTIFY ?= --instances 40 --mass-floor none,0.9 --seconds 10
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo panel test check bench lock
+.PHONY: demo panel audit test check bench lock
 
 demo: $(VENV)/.installed
 	$(BIN)/ceiling demo --out demo
@@ -22,6 +25,10 @@ panel: $(VENV)/.installed
 		$(BIN)/python jobs/score.py --dump "$$dump" --store $(PANEL)/store || exit; \
 	done
 	$(BIN)/ceiling figures --store $(PANEL)/store --out $(PANEL)/figures
+
+audit: $(VENV)/.installed
+	$(BIN)/python jobs/audit.py --store $(AUDIT)/store $(GRID)
+	$(BIN)/ceiling figures --store $(AUDIT)/store --out $(AUDIT)/figures
 
 test: $(VENV)/.installed
 	-$(BIN)/ceiling models --fetch smollm2-135m

@@ -26,7 +26,7 @@ import torch
 
 from ceiling import cluster
 from ceiling.cli import job
-from ceiling.cli.audit import budgets_of, describe, say_refused, words
+from ceiling.cli.audit import budgets_of, describe, names, say_refused, words
 from ceiling.stages import audit as stage
 
 
@@ -34,12 +34,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the job; returns the exit code (0 done, 1 instances failed, 2 bad input, 130 interrupted)."""
     parser = job.parser(__doc__, dump=False)
     parser.add_argument("--model", default="smollm2-135m", help="built-in, folder or hub id (%(default)s)")
-    parser.add_argument("--presses", action="append", help="a press; repeatable (default the paper's nine)")
+    parser.add_argument("--presses", action="append", help="presses (default the paper's nine, and more)")
     parser.add_argument("--ratios", default="0.25,0.5,0.75,0.9", help="shares evicted, or none (%(default)s)")
     parser.add_argument("--slots", help="further budgets: keys kept a KV head")
     parser.add_argument("--held", help="further budgets: shares of bytes held when the answer begins")
-    parser.add_argument("--arms", default=",".join(stage.ARMS), help="(default %(default)s)")
-    parser.add_argument("--tasks", action="append", help="a task; repeatable (default the model's own set)")
+    parser.add_argument("--arms", help="agnostic, aware-kvpress, aware-scores (default all)")
+    parser.add_argument("--tasks", action="append", help="tasks (default the model's own set)")
     parser.add_argument("--instances", type=int, default=stage.INSTANCES, help="a task (default %(default)s)")
     parser.add_argument("--tokens", type=int, default=stage.TOKENS, help="an instance (default %(default)s)")
     parser.add_argument("--questions", type=int, default=1, help="of each context (default %(default)s)")
@@ -47,7 +47,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--backend", default="eager", help="eager or sdpa (default %(default)s)")
     parser.add_argument("--dtype", help="float32, bfloat16 or float16")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda (default %(default)s)")
-    parser.add_argument("--ceilings", default="top", help="top or none (default %(default)s)")
+    parser.add_argument("--engine", default="shared", help="shared or native (default %(default)s)")
+    parser.add_argument("--ceilings", help="top or none (default top where eager and shared)")
     parser.add_argument("--seed", type=int, default=0, help="of instances and presses (default %(default)s)")
     options = parser.parse_args(argv)
     return job.exit_code("audit", lambda: _job(options), options.debug)
@@ -57,10 +58,10 @@ def _job(options: argparse.Namespace) -> int:
     plan = stage.plan(
         cluster.shared_path("store", Path(options.store)),
         options.model,
-        options.presses,
+        names(options.presses),
         budgets=budgets_of(options.ratios, options.slots, options.held),
-        arms=words(options.arms),
-        tasks=options.tasks,
+        arms=None if options.arms is None else words(options.arms),
+        tasks=names(options.tasks),
         instances=options.instances,
         tokens=options.tokens,
         questions=options.questions,
@@ -68,6 +69,7 @@ def _job(options: argparse.Namespace) -> int:
         backend=options.backend,
         dtype=options.dtype,
         device=options.device,
+        engine=options.engine,
         ceilings=options.ceilings,
         seed=options.seed,
     )

@@ -15,6 +15,7 @@ from ceiling.analysis import (
     audit_sight,
     audit_verdicts,
 )
+from ceiling.analysis.bootstrap import estimate
 from ceiling.problem import InputError
 from tests.toy_audit import TOKEN_BYTES, toy_audit
 
@@ -39,32 +40,32 @@ def resampled(tasks, count, draws=DRAWS):
     return drawn
 
 
-def slow_mean(frame, drawn, b, **where):
-    """Mean score of one press in one cell in resampling `b`, record by record."""
+def slow_means(frame, drawn, **where):
+    """Mean score of one press in one cell in every resampling, record by record."""
     rows = frame.filter(*(pl.col(name) == value for name, value in where.items()))
     score = {(r["task"], r["instance"]): r["score"] for r in rows.iter_rows(named=True)}
-    return np.mean([score[task, i] for task in drawn if (task, 0) in score for i in drawn[task][b]])
+    tasks = sorted({task for task, _ in score})
+    return np.array(
+        [np.mean([score[t, i] for t in tasks for i in drawn[t][b]]) for b in range(len(drawn[tasks[0]]))]
+    )
 
 
 def test_cells_equal_the_slow_definition(frame):
     cells = audit_cells.cell_table(frame, draws=DRAWS)
     assert cells.height == 2 * 3 * 2 * 9
-    drawn = resampled(sorted(TASKS), 8)
+    drawn = resampled(TASKS, 8)
     for press in ("snapkv", "knorm"):
         where = {"axis": "retrieval", "arm": "agnostic", "budget": "ratio=0.5"}
         row = cells.filter(label=press, **where).row(0, named=True)
-        trivial = {t: slow_mean(frame, drawn, 0, press=t, **where) for t in TRIVIAL}
-        best = max(sorted(trivial), key=lambda t: trivial[t])
-        gaps = [
-            slow_mean(frame, drawn, b, press=press, **where) - slow_mean(frame, drawn, b, press=best, **where)
-            for b in range(DRAWS + 1)
-        ]
+        means = {t: slow_means(frame, drawn, press=t, **where) for t in (*TRIVIAL, press)}
+        best = max(TRIVIAL, key=lambda t: means[t][0])
+        gaps = means[press] - means[best]
         assert row["target"] == best
         assert row["gap"] == pytest.approx(gaps[0])
         assert (row["gap_low"], row["gap_high"]) == pytest.approx(
             tuple(np.quantile(gaps[1:], [0.025, 0.975]))
         )
-        assert row["wins"] is (gaps[0] > 1e-9)
+        assert row["wins"] == (gaps[0] > 1e-9)
 
 
 def test_verdicts_are_means_over_cells(frame):
@@ -105,42 +106,23 @@ def test_blind_presses_have_no_protocol_effect(frame):
 
 
 def test_protocol_effects_are_differences_of_scores(frame):
-    table = audit_verdicts.protocol_table(frame, draws=DRAWS)
     where = {"press": "snapkv", "budget": "ratio=0.9"}
-    drawn = resampled(sorted(TASKS), 8)
-    effects = [
-        np.mean(
-            [
-                slow_mean(frame, drawn, b, arm="aware-scores", axis=axis, **where)
-                - slow_mean(frame, drawn, b, arm="agnostic", axis=axis, **where)
-                for axis in ("multihop", "retrieval")
-            ]
-        )
-        for b in range(0, 40)
+    drawn = resampled(TASKS, 8)
+    axes = [
+        slow_means(frame, drawn, arm="aware-scores", axis=axis, **where)
+        - slow_means(frame, drawn, arm="agnostic", axis=axis, **where)
+        for axis in ("multihop", "retrieval")
     ]
-    row = table.filter(axis="all axes", reading="aware-scores", label="snapkv", budget="ratio=0.9").row(
-        0, named=True
+    effects = np.mean(axes, axis=0)
+    row = (
+        audit_verdicts.protocol_table(frame, draws=DRAWS)
+        .filter(axis="all axes", reading="aware-scores", label="snapkv", budget="ratio=0.9")
+        .row(0, named=True)
     )
     assert row["effect"] == pytest.approx(effects[0])
     assert row["effect"] == pytest.approx(row["aware"] - row["agnostic"])
-    few = audit_verdicts.protocol_table(frame, draws=39).filter(
-        axis="all axes", reading="aware-scores", label="snapkv", budget="ratio=0.9"
-    )
-    drawn = resampled(sorted(TASKS), 8, 39)
-    again = np.quantile(
-        [
-            np.mean(
-                [
-                    slow_mean(frame, drawn, b, arm="aware-scores", axis=axis, **where)
-                    - slow_mean(frame, drawn, b, arm="agnostic", axis=axis, **where)
-                    for axis in ("multihop", "retrieval")
-                ]
-            )
-            for b in range(1, 40)
-        ],
-        [0.025, 0.975],
-    )
-    assert few.select("effect_low", "effect_high").row(0) == pytest.approx(tuple(again))
+    ends = tuple(np.quantile(effects[1:], [0.025, 0.975]))
+    assert (row["effect_low"], row["effect_high"]) == pytest.approx(ends)
 
 
 def test_groups_and_their_fair_choice(frame):
@@ -188,6 +170,18 @@ def test_an_alias_has_a_gap_interval_that_contains_0(frame):
         audit_contrasts.contrast_table(frame, "snapvk", "snapkv")
 
 
+def test_a_contrast_with_the_anchor_is_what_a_press_loses(frame):
+    rows = audit_contrasts.contrast_table(frame, "snapkv", "full", draws=0).filter(arm="agnostic")
+    mean = frame.filter(arm="agnostic").group_by("press", "budget").agg(pl.col("score").mean())
+    score = {(press, budget): s for press, budget, s in mean.iter_rows()}
+    for budget in BUDGETS:
+        lost = rows.filter(budget=budget)["difference"].item()
+        assert lost == pytest.approx(score["snapkv", budget] - score["full", "none"])
+    assert rows["pairs"].to_list() == [48, 24, 24]
+    with pytest.raises(InputError, match="has it second: 'snapkv', 'full'"):
+        audit_contrasts.contrast_table(frame, "full", "snapkv")
+
+
 def test_cells_at_the_floor_are_shown_and_not_ranked():
     frame = toy_audit(instances=6, tasks=("cwe", "vt"), budgets=BUDGETS, anchors={"multihop": 0.1})
     anchors = audit_cells.anchor_table(frame, draws=0)
@@ -214,19 +208,14 @@ def test_flips_equal_the_slow_definition(frame):
     row = flips.filter(first="agnostic", second="aware-scores", **where).row(0, named=True)
     drawn = resampled(["vt"], 8)
     presses = sorted(set(frame["press"]) - {"full"})
-
-    def winners(arm, b):
-        mean = {p: slow_mean(frame, drawn, b, press=p, arm=arm, **where) for p in presses}
-        return {p for p in presses if mean[p] >= max(mean.values()) - 1e-9}
-
-    apart = [not winners("agnostic", b) & winners("aware-scores", b) for b in range(61)]
+    best = {}
+    for arm in ("agnostic", "aware-scores"):
+        means = np.array([slow_means(frame, drawn, press=p, arm=arm, **where) for p in presses])
+        best[arm] = [{p for p, m in zip(presses, b, strict=True) if m >= b.max() - 1e-9} for b in means.T]
+    apart = [not (one & other) for one, other in zip(best["agnostic"], best["aware-scores"], strict=True)]
     assert row["disagree"] is apart[0]
-    assert set(row["first_winner"].split(" = ")) == winners("agnostic", 0)
-    few = audit_flips.arm_flips(frame, draws=60).filter(first="agnostic", second="aware-scores", **where)
-    drawn = resampled(["vt"], 8, 60)
-    assert few["probability"].item() == pytest.approx(
-        np.mean([not winners("agnostic", b) & winners("aware-scores", b) for b in range(1, 61)])
-    )
+    assert set(row["first_winner"].split(" = ")) == best["agnostic"][0]
+    assert row["probability"] == pytest.approx(np.mean(apart[1:]))
 
 
 def test_models_that_are_one_never_disagree_and_unequal_instances_are_refused(frame):
@@ -236,6 +225,11 @@ def test_models_that_are_one_never_disagree_and_unequal_instances_are_refused(fr
     assert flips["probability"].max() == 0
     with pytest.raises(InputError, match=r"axis multihop is vt × 8 for toy-1 but vt × 7 for twin"):
         audit_flips.model_flips(pl.concat([frame, twin.filter(pl.col("instance") < 7)]), draws=0)
+    for change in (pl.col("instance") + 1, pl.col("seed") + 1):
+        with pytest.raises(
+            InputError, match=r"toy-1 has \d+ instances that twin lacks, the first vt 0 of seed 0"
+        ):
+            audit_flips.model_flips(pl.concat([frame, twin.with_columns(change)]), draws=0)
     with pytest.raises(InputError, match="takes two"):
         audit_flips.model_flips(frame, draws=0)
 
@@ -329,6 +323,9 @@ def test_matched_bytes_leave_out_what_holds_more(frame):
     row = table.filter(label="tova", budget="ratio=0.5").row(0, named=True)
     assert row["gap"] == pytest.approx(cells.filter(label="tova")["gap"].mean())
     assert row["wins"] == cells.filter(label="tova")["wins"].sum()
+    more = pl.when(pl.col("press") == "tova").then(pl.col("held_bytes") * 102 // 100).otherwise("held_bytes")
+    table = audit_bytes.matched_table(frame.with_columns(held_bytes=more), draws=0).filter(arm="agnostic")
+    assert table.filter(label="tova")["budget"].to_list() == ["ratio=0.9", None]
 
 
 def test_cost_by_question_counts_a_shared_cache_once(frame):
@@ -355,3 +352,10 @@ def test_other_budgets_are_cells_by_their_string():
     frame = toy_audit(instances=2, tasks=("vt",), budgets=("slots=100", "slots=400", "held=0.5"))
     (board,) = audit_cells.boards(frame, 0)
     assert board.budgets == ("held=0.5", "slots=400", "slots=100")
+
+
+def test_the_fast_estimate_is_the_plain_one():
+    for draws in (0, 1, 2, 39, 1000):
+        replicates = np.random.default_rng(draws).integers(0, 9, draws + 1) / 9
+        assert audit_cells.estimate("x", replicates) == pytest.approx(estimate("x", replicates))
+    assert audit_cells.estimate("x", np.array([1.0, np.nan])) == {"x": 1.0, "x_low": None, "x_high": None}

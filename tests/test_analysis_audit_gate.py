@@ -31,8 +31,8 @@ def test_a_hole_is_named(frame):
     with pytest.raises(InputError) as error:
         gate(frame.filter(~(hole & (pl.col("task") == "vt"))))
     assert str(error.value) == (
-        "audit: not one whole grid: model toy-1 on eager, arm agnostic, tova at ratio=0.5, task vt, instance 1, "
-        "question 0 is missing"
+        "audit: not one whole grid: model toy-1 on eager, arm agnostic, tova at ratio=0.5, task vt, "
+        "instance 1, question 0 is missing"
     )
 
 
@@ -100,10 +100,13 @@ def test_a_record_that_is_not_finite_is_named(frame, change, words):
         gate(planted(frame, change, **where))
 
 
-@pytest.mark.parametrize("column", ["room_tokens", "context_tokens", "seed"])
-def test_a_question_put_in_two_ways_is_refused(frame, column):
+@pytest.mark.parametrize(
+    ("column", "other"),
+    [("room_tokens", 7), ("context_tokens", 7), ("seed", 7), ("versions", '{"kvpress": "0.5.4"}')],
+)
+def test_a_question_put_in_two_ways_is_refused(frame, column, other):
     with pytest.raises(InputError, match=f"task cwe, instance 0, question 0 has 2 different {column}"):
-        gate(planted(frame, {column: 7}, press="knorm", task="cwe", instance=0))
+        gate(planted(frame, {column: other}, press="knorm", task="cwe", instance=0))
 
 
 def test_no_records_says_what_to_run(frame):

@@ -18,6 +18,9 @@ from ceiling.analysis.views import VIEWS
 from ceiling.cli import main
 from ceiling.problem import InputError
 from ceiling.store import Shards, Store, open_store, run_sql
+from tests.toy_audit import toy_audit
+from tests.toy_audit_store import write_toy_audit
+from tests.toy_ceilings import toy_ceilings
 from tests.toy_store import (
     toy_certificates,
     toy_documents,
@@ -45,7 +48,7 @@ shards.open()
 columns = toy_instances(documents=1, layers=1).to_dict(as_series=False)
 for unit in range(150):
     columns["layer"] = [unit] * len(columns["layer"])
-    shards.write("instances", shards.path("instances", 0, unit, "00000000"), columns)
+    shards.write("instances", shards.path("instances", 0, unit, config="00000000"), columns)
 """
 """A process that commits 150 shards of 96 instances as `ceiling enumerate` does."""
 
@@ -69,6 +72,9 @@ def store(instances: pl.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> 
     write_toy_store(folder, toy_certificates(instances, every=3), table="certificates")
     write_toy_store(folder, toy_zero_errors(rows=20), table="zero_errors")
     write_toy_store(folder, toy_scores(instances), table="scores")
+    audit = toy_audit(tasks=("niah_single_1", "cwe"), instances=3, budgets=("ratio=0.5",))
+    write_toy_audit(folder, audit)
+    write_toy_audit(folder, toy_ceilings(audit), "audit_ceilings")
     for dump, model, document in instances.select("dump", "model", "document").unique().iter_rows():
         shards = Shards(folder, dump)
         shards.open()
@@ -89,10 +95,10 @@ def plan(store: Store, sql: str) -> str:
     return "\n".join(run_sql(store, sql, VIEWS, explain=True).to_series())
 
 
-def test_the_cookbook_is_one_page_of_thirteen_questions():
-    assert [int(number) for number, _, _ in QUESTIONS] == list(range(1, 14))
-    assert COOKBOOK.count("```sql") == 13
-    assert len(COOKBOOK.splitlines()) <= 135
+def test_the_cookbook_is_a_short_page_of_sixteen_questions():
+    assert [int(number) for number, _, _ in QUESTIONS] == list(range(1, 17))
+    assert COOKBOOK.count("```sql") == 16
+    assert len(COOKBOOK.splitlines()) <= 175
 
 
 @pytest.mark.parametrize("number", SQL)
@@ -171,6 +177,36 @@ def test_question_13_is_what_the_figure_shows(store: Store):
         mine = table.filter(model=row["model"], selector=row["selector"], reading=row["reading"])
         # the figure counts infinite ones too
         assert row["excess"] == pytest.approx(mine["excess"].item(), rel=0.02)
+
+
+def test_question_14_is_a_mean_over_records(store: Store):
+    answer = run_sql(store, SQL[14], VIEWS)
+    mine = store.audit.filter(arm="aware-scores", press="tova", parameters="", budget="ratio=0.5").collect()
+    row = answer.filter(arm="aware-scores", press="tova", parameters="", budget="ratio=0.5").row(
+        0, named=True
+    )
+    assert (row["n"], row["score"]) == (mine.height, pytest.approx(mine["score"].mean()))
+    assert answer.filter(press="full")["held"].to_list() == [1.0] * 3
+
+
+def test_question_15_pairs_the_arms(store: Store):
+    answer = run_sql(store, SQL[15], VIEWS)
+    of = [store.audit.filter(arm=arm, press="snapkv", parameters="").collect() for arm in PAIRED]
+    a, b = (frame.sort("task", "instance", "question") for frame in of)
+    row = answer.filter(press="snapkv", parameters="").row(0, named=True)
+    assert row["effect"] == pytest.approx((b["score"] - a["score"]).mean())
+    assert row["sees"] == (a["kept_id"] != b["kept_id"]).mean()
+    assert answer.filter(press="streaming_llm")["sees"].to_list() == [0.0]
+
+
+def test_question_16_joins_every_judged_layer_once(store: Store):
+    answer = run_sql(store, SQL[16], VIEWS)
+    judged = store.audit_ceilings.filter(arm="agnostic", rows_of="answer", press="h2o").collect()
+    row = answer.filter(press="h2o").row(0, named=True)
+    assert row["over_top"] == pytest.approx(judged["error_over_top"].median())
+
+
+PAIRED = ("agnostic", "aware-scores")
 
 
 def test_views_and_tables_stand_side_by_side(store: Store):

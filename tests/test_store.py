@@ -38,7 +38,7 @@ def test_an_empty_store_gives_empty_frames_of_the_schema(shards: Shards):
 
 
 def test_shards_stand_where_the_layout_says(shards: Shards):
-    assert shards.path("instances", 3, 7, "0a1b2c3d").relative_to(shards.store) == Path(
+    assert shards.path("instances", 3, 7, config="0a1b2c3d").relative_to(shards.store) == Path(
         "instances/dump=d/config=0a1b2c3d/doc-00003.layer-07.parquet"
     )
     assert shards.path("rows", 3).relative_to(shards.store) == Path("rows/dump=d/doc-00003.parquet")
@@ -62,7 +62,7 @@ def test_columns_of_an_older_or_newer_shard_are_inserted_or_ignored(shards: Shar
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_undefined_numbers_never_reach_the_disk(shards: Shards, value: float):
-    path = shards.path("instances", 0, 0, "c")
+    path = shards.path("instances", 0, 0, config="c")
     with pytest.raises(ArithmeticError, match=r"kappa .* not finite"):
         shards.write("instances", path, instance(kappa=value))
     assert not path.exists()
@@ -72,7 +72,7 @@ def test_undefined_numbers_never_reach_the_disk(shards: Shards, value: float):
 
 def test_two_configurations_of_a_dump_must_be_told_apart(shards: Shards):
     for config in ("aaaaaaaa", "bbbbbbbb"):
-        shards.write("instances", shards.path("instances", 0, 0, config), instance(config=config))
+        shards.write("instances", shards.path("instances", 0, 0, config=config), instance(config=config))
     with pytest.raises(InputError, match=r"2 configurations of dump=d \(aaaaaaaa, bbbbbbbb\)"):
         open_store(shards.store)
     assert open_store(shards.store, "bbbbbbbb").instances.collect()["config"].to_list() == ["bbbbbbbb"]
@@ -82,7 +82,7 @@ def test_two_configurations_of_a_dump_must_be_told_apart(shards: Shards):
 
 def test_a_run_that_wrote_no_shard_is_no_configuration(shards: Shards):
     """Its config.json once made a second configuration that had to be told apart."""
-    shards.write("instances", shards.path("instances", 0, 0, "aaaaaaaa"), instance(config="aaaaaaaa"))
+    shards.write("instances", shards.path("instances", 0, 0, config="aaaaaaaa"), instance(config="aaaaaaaa"))
     shards.write_config({"stopped": True})
     assert open_store(shards.store).instances.collect().height == 1
 
@@ -135,12 +135,12 @@ def test_a_copy_is_read_at_its_uri(shards: Shards):
     shards.write("rows", shards.path("rows", 0), ROW)
     for document in (0, 1):
         shards.write(
-            "instances", shards.path("instances", document, 0, "c0"), instance(dump="d", config="c0")
+            "instances", shards.path("instances", document, 0, config="c0"), instance(dump="d", config="c0")
         )
     here, there = open_store(shards.store), open_store(uri + "/")
     for name in ("instances", "rows", "documents"):
         assert_frame_equal(here.table(name).collect(), there.table(name).collect(), check_row_order=False)
-    shards.write("instances", shards.path("instances", 0, 0, "c1"), instance(dump="d", config="c1"))
+    shards.write("instances", shards.path("instances", 0, 0, config="c1"), instance(dump="d", config="c1"))
     with pytest.raises(InputError, match=r"several configurations of a dump \(c0, c1\)"):
         open_store(uri)
     assert open_store(uri, "c1").instances.collect().height == 1
@@ -152,9 +152,9 @@ def test_a_copy_may_hold_scores_of_several_configurations_that_share_no_rule(sha
     def add(config: str, **rule: str) -> None:
         row = {"dump": "d", "config": config, "reading": "cache", "allocation": "uniform"} | rule
         columns = {name: [row.get(name)] for name in TABLES["scores"]}
-        shards.write("scores", shards.path("scores", 0, 0, config), columns)
+        shards.write("scores", shards.path("scores", 0, 0, config=config), columns)
 
-    shards.write("instances", shards.path("instances", 0, 0, "c0"), instance(dump="d", config="c0"))
+    shards.write("instances", shards.path("instances", 0, 0, config="c0"), instance(dump="d", config="c0"))
     add("c0", selector="h2o")
     add("c1", selector="tova")
     store = open_store(f"file://{shards.store}")

@@ -13,10 +13,12 @@ from ceiling.store import TABLES
 AXES = {
     "niah_single_1": "retrieval",
     "niah_multikey_1": "retrieval",
+    "niah_multivalue": "retrieval",
     "cwe": "aggregation",
     "fwe": "aggregation",
     "vt": "multihop",
     "qa_1": "multihop",
+    "qa_2": "multihop",
 }
 """The tasks of a toy audit and their axes."""
 
@@ -105,14 +107,14 @@ def toy_audit(
                                 evicted = 1 - budget.kept(arm, CONTEXT, QUESTION) / CONTEXT
                                 mean = anchor * (1 - LOST * evicted) + effect[arm is not Arm.AGNOSTIC]
                                 parts.append(_records(asked, common, label, budget, mean, seed))
-    schema = TABLES["audit"]
-    return pl.concat(parts).select(pl.col(name).cast(kind) for name, kind in schema.items())
+    columns = {name: [value for part in parts for value in part[name]] for name in TABLES["audit"]}
+    return pl.DataFrame(columns, schema=TABLES["audit"])
 
 
 def _records(
     where: dict[str, Any], common: np.ndarray, label: str, budget: Budget | None, mean: float, seed: int
-) -> pl.DataFrame:
-    """The records of one press and budget, one an instance."""
+) -> dict[str, list[Any]]:
+    """Columns of the records of one press and budget, one an instance."""
     n, arm, after = len(common), Arm(where["arm"]), where["arm"] != Arm.AWARE_KVPRESS
     press, _, parameters = label.partition(":")
     blind = press in (*TRIVIAL, "full") and after
@@ -143,7 +145,7 @@ def _records(
         **{"slots_min": kept, "slots_mean": float(kept), "slots_max": kept, "kept_id": kept_ids},
         **{"engine": "toy", "versions": "{}", "host": "toy", "seconds": rng.lognormal(-1, 0.2, n)},
     }
-    return pl.DataFrame(columns, schema_overrides=TABLES["audit"])
+    return {k: v if isinstance(v, list) else np.broadcast_to(v, n).tolist() for k, v in columns.items()}
 
 
 def _axis(task: str) -> str:

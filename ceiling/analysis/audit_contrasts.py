@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ceiling.analysis.audit_cells import DRAWS, budget_order, resamplings
+from ceiling.analysis.audit_cells import DRAWS, budget_order, estimate, resamplings
 from ceiling.analysis.audit_gate import ANCHOR, ASKED, gate, records
-from ceiling.analysis.bootstrap import FEWEST_DOCUMENTS, estimate
+from ceiling.analysis.bootstrap import FEWEST_DOCUMENTS
 from ceiling.analysis.tables import table
 from ceiling.kernels.paired import resampled_means
 from ceiling.problem import InputError
@@ -28,7 +28,7 @@ def contrast_table(
     ----------
     audit : polars.DataFrame or LazyFrame
     first, second : str
-        Labels.
+        Labels. The anchor, which has no budget, may be the second: it is compared with every budget.
     draws : int
 
     Returns
@@ -41,16 +41,18 @@ def contrast_table(
     Raises
     ------
     InputError
-        See `ceiling.analysis.audit_gate.gate`; also for a label without records.
+        See `ceiling.analysis.audit_gate.gate`; also for a label without records, or the anchor as the first.
     """
     frame = gate(audit)
-    keys = ("model", "arm", "budget", *ASKED)
+    if first == ANCHOR:
+        raise InputError(f"audit: a contrast with the anchor has it second: {second!r}, {first!r}")
+    keys = ("model", "arm", *ASKED) if second == ANCHOR else ("model", "arm", "budget", *ASKED)
     one, other = (frame.filter(pl.col("label") == label) for label in (first, second))
     for label, side in ((first, one), (second, other)):
         if side.is_empty():
             known = ", ".join(frame["label"].unique().sort())
             raise InputError(f"audit: no record of press {label!r}; there are {known}")
-    both = one.select(*keys, "score").join(other.select(*keys, other="score"), on=keys, maintain_order="left")
+    both = one.join(other.select(*keys, other="score"), on=keys, maintain_order="left")
     both = both.with_columns(difference=pl.col("score") - pl.col("other"))
     rows = []
     for (model, arm), part in both.partition_by("model", "arm", as_dict=True).items():

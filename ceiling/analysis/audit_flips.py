@@ -100,6 +100,13 @@ def _between(one: Board, other: Board) -> Iterator[dict[str, Any]]:
             f"audit: axis {one.axis} is {_counts(one)} for {one.model} but {_counts(other)} for "
             f"{other.model}; joint resampling needs the same instances: choose the tasks that both have"
         )
+    if lost := sorted(set(one.facts) - set(other.facts)):
+        task, instance, seed = lost[0]
+        raise InputError(
+            f"audit: axis {one.axis}: {one.model} has {len(lost)} instances that {other.model} lacks, the "
+            f"first {task} {instance} of seed {seed}; joint resampling needs the same instances: audit "
+            f"both with one seed"
+        )
     groups = [{b.labels[i]: i for role in (REAL, TRIVIAL) for i in b.group(role)} for b in (one, other)]
     names = sorted(groups[0].keys() & groups[1].keys())
     for a, arm in enumerate(one.arms):
@@ -160,7 +167,8 @@ def sharp_cell(audit: pl.DataFrame | pl.LazyFrame, *, draws: int = DRAWS) -> pl.
     not in the other; among these, or among all where there are none, the largest change of the gap; equal
     ones go to the first in the order of the table.
     """
-    cells = cell_table(audit, draws=draws)
+    frame = audit.lazy().collect()
+    cells = cell_table(frame, draws=0)
     aware = next((arm for arm in AWARE if arm in cells["arm"]), None)
     if aware is None or AGNOSTIC not in cells["arm"]:
         raise InputError(f"audit: a sharp cell needs the arm {AGNOSTIC} and one of {', '.join(AWARE)}")
@@ -173,7 +181,6 @@ def sharp_cell(audit: pl.DataFrame | pl.LazyFrame, *, draws: int = DRAWS) -> pl.
     swing = (pl.col("gap_aware") - pl.col("gap")).abs()
     order = both.with_columns(turns=pl.col("wins") != pl.col("wins_aware"), swing=swing.round(9))
     top = order.sort("turns", "swing", descending=True, maintain_order=True).row(0, named=True)
-    chosen = cells.filter(
-        *(pl.col(name) == top[name] for name in where), pl.col("arm").is_in([AGNOSTIC, aware])
-    )
+    here = cell_table(frame.filter(model=top["model"], axis=top["axis"]), draws=draws)
+    chosen = here.filter(pl.col("budget") == top["budget"], pl.col("arm").is_in([AGNOSTIC, aware]))
     return chosen.with_columns(flipped=pl.lit(top["label"]))

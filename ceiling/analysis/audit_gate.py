@@ -19,14 +19,19 @@ RUN = ("arm", "label", "budget")
 """By whom: one press at one budget in one arm."""
 
 COLUMNS = (
-    *("model", "backend", "dtype", "seed", "axis", *ASKED, "arm", "press", "parameters", "budget", "role"),
+    *("model", "backend", "dtype", "versions", "seed", "axis", *ASKED),
+    *("arm", "press", "parameters", "budget", "role"),
     *("score", "status", "truncated"),
     *("prompt_tokens", "context_tokens", "question_tokens", "prefix_tokens", "room_tokens"),
     *("nominal_bytes", "held_bytes", "full_bytes", "begin_bytes", "kept_id", "seconds"),
 )
 """The columns of the table that the analysis reads."""
 
-_SAME = ("seed", "axis", "prompt_tokens", "context_tokens", "question_tokens", "prefix_tokens", "room_tokens")
+_SAME = (
+    *("versions", "seed", "axis"),
+    *("prompt_tokens", "context_tokens", "question_tokens", "prefix_tokens", "room_tokens"),
+)
+"""What all records of one question of a model agree in: else a difference is not the press's alone."""
 
 
 def gate(audit: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
@@ -48,8 +53,8 @@ def gate(audit: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
         With a list, where the table is empty or lacks a column; has records that are not finite; mixes
         backends or dtypes; has a record twice; lacks one: every press must have answered the same
         questions of the same instances at every budget in every arm of its model, every task have the same
-        instances; lacks the anchor; or where one question was put in unequal prompts, answer rooms or under
-        unequal seeds.
+        instances; lacks the anchor; or where one question was put in unequal prompts or answer rooms, under
+        unequal seeds or by unequal versions of the libraries.
 
     Notes
     -----

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from ceiling.analysis.audit_notes import without_noise
 from ceiling.analysis.reference import differences
 from ceiling.analysis.tables import shown, table
 
@@ -20,7 +21,13 @@ LABELS = {
 """Our label of every press that the paper (arXiv 2607.11942) states numbers of."""
 
 AWARE = "aware_kvpress"
-"""The arm that the paper's query-aware numbers stand beside: it ran kvpress, and this is kvpress's reading."""
+"""The arm that the paper's query-aware numbers stand beside: it ran kvpress, whose reading this is."""
+
+VERDICTS = (
+    *("agnostic_wins", "agnostic_gap", "aware_scores_wins", "aware_scores_gap"),
+    *("aware_kvpress_wins", "aware_kvpress_gap", "delta_aware_scores", "delta_aware_kvpress"),
+)
+"""What a verdict is made of: columns of `ceiling.analysis.audit_verdicts.verdict_table`."""
 
 CELLS, AXIS_CELLS = 36, 12
 """Cells (count) of the paper's verdicts: 3 models x 3 axes x 4 ratios, and those of one axis."""
@@ -28,8 +35,8 @@ CELLS, AXIS_CELLS = 36, 12
 WHOSE = "paper, 3 models"
 
 NOT_AUDITED = (
-    "The paper's models (Llama-3.1-8B, Qwen2.5-7B, R1-Distill-Qwen-7B, at 8,192 tokens) are not audited here: "
-    "their weights need a hub and a GPU; `ceiling audit --model ID --tokens 8192 --device cuda`."
+    "The paper's models (Llama-3.1-8B, Qwen2.5-7B, R1-Distill-Qwen-7B, at 8,192 tokens) are not audited "
+    "here: their weights need a hub and a GPU; `ceiling audit --model ID --tokens 8192 --device cuda`."
 )
 """Why the paper's rows have none of ours beside them."""
 
@@ -49,6 +56,12 @@ def paper_verdicts(paper: pl.DataFrame) -> pl.DataFrame:
         agnostic_gap="agnostic_gap",
         **{f"{AWARE}_wins": "aware_wins", f"{AWARE}_gap": "aware_gap", f"delta_{AWARE}": "delta"},
     )
+
+
+def paper_deltas(paper: pl.DataFrame) -> pl.DataFrame:
+    """The protocol's effects of table 2 as text, with the columns of `audit_sight.sight_table`."""
+    deltas = paper_verdicts(paper).select("label", delta=f"delta_{AWARE}")
+    return deltas.with_columns(reading=pl.lit(AWARE.replace("_", "-")))
 
 
 def paper_axes(paper: pl.DataFrame) -> pl.DataFrame:
@@ -101,7 +114,7 @@ def beside_paper(
         `whose`, the columns `by`, the quantities; an en dash where there is none.
     """
     rows = []
-    for row in ours.iter_rows(named=True):
+    for row in without_noise(ours).iter_rows(named=True):
         values = {q: _wins(row, q) if q.endswith("wins") else shown(row, q) for q in quantities}
         rows.append({"whose": row["model"], **{key: str(row[key]) for key in by}, **values})
     for row in paper.iter_rows(named=True):
@@ -119,17 +132,17 @@ def paper_differs(
     Each row of ours is compared with the paper's of the same `by`; of the paper's several models, with their
     range.
     """
-    key = pl.concat_str(by, separator=" ").alias("row")
-    long = paper.select(key, *(q for q in quantities if q in paper.columns)).unpivot(
-        index="row", variable_name="quantity"
-    )
+    name = "press" if tuple(by) == ("label",) else "row"
+    key = pl.concat_str(by, separator=" ").alias(name)
+    there = [q for q in quantities if q in paper.columns and not q.endswith("wins")]
+    long = paper.select(key, *there).unpivot(index=name, variable_name="quantity")
     known = long.filter(pl.col("value").fill_null("") != "")
     ordered = known.sort(pl.col("value").cast(pl.Float64), maintain_order=True)
-    stated = ordered.group_by("quantity", "row", maintain_order=True).agg(
+    stated = ordered.group_by("quantity", name, maintain_order=True).agg(
         low=pl.col("value").first(), high=pl.col("value").last()
     )
-    both = ours.with_columns(key).filter(pl.col("row").is_in(stated["row"].to_list()))
-    return differences(both, stated, "row")
+    both = ours.with_columns(key).filter(pl.col(name).is_in(stated[name].to_list()))
+    return differences(both, stated, name)
 
 
 def _wins(row: dict[str, object], quantity: str) -> str:

@@ -16,12 +16,12 @@ from ceiling.analysis.audit_cells import (
     Board,
     average,
     boards,
+    estimate,
     families,
     first_best,
     paired_note,
     ranked,
 )
-from ceiling.analysis.bootstrap import estimate
 from ceiling.analysis.tables import table
 from ceiling.problem import InputError
 
@@ -66,7 +66,8 @@ def verdict_table(
         See `ceiling.analysis.audit_gate.gate`; also where every cell is at the floor, or no press trivial.
     """
     found = [board for board in boards(audit, draws) if board.axis != NATURAL]
-    axes = sorted({board.axis for board in ranked(found)}) if by_axis else [ALL_AXES]
+    above_floor = sorted({board.axis for board in ranked(found)})
+    axes = above_floor if by_axis else [ALL_AXES]
     rows = []
     for model, family in families(found):
         for axis in axes:

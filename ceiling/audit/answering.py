@@ -10,10 +10,11 @@ from zlib import crc32
 import torch
 from torch import Tensor
 
-from ceiling.audit.budget import Arm, Budget
+from ceiling.audit.budget import Arm, Budget, ratio_for
 from ceiling.audit.ceilings import Judge
 from ceiling.audit.decode import Answered, decode
 from ceiling.audit.held import HeldCache, hold, hold_full, hold_masked
+from ceiling.audit.native import Native, native
 from ceiling.audit.press import FULL, Press
 from ceiling.audit.refusals import windows
 from ceiling.audit.shared_pass import Passed, Request, shared_pass
@@ -44,6 +45,8 @@ class Setting:
     seed : int
     ceilings : str
         ``none``, or what kept sets are judged against on attention rows: ``top``.
+    alone : bool
+        Every press is run by kvpress itself, in a prefill of its own: the reference, many times slower.
     """
 
     presses: tuple[Press, ...]
@@ -52,11 +55,23 @@ class Setting:
     dtype: str
     seed: int
     ceilings: str
+    alone: bool = False
 
     def requests(self, arm: Arm) -> list[Request]:
-        """The anchor, and every press at every budget."""
-        every = [Request(arm, press, budget) for press in self.presses for budget in self.budgets]
-        return [Request(arm, FULL, None), *every]
+        """The anchor, and every press that the shared pass serves, at every budget."""
+        return [Request(arm, FULL, None), *(r for r in self._every(arm) if not self.is_native(r.press))]
+
+    def native_requests(self, arm: Arm) -> list[Request]:
+        """Presses that need a prefill of their own, at every budget; none gives scores alone."""
+        every = [] if arm is Arm.AWARE_SCORES else self._every(arm)
+        return [r for r in every if self.is_native(r.press)]
+
+    def is_native(self, press: Press) -> bool:
+        """Whether kvpress runs it by itself."""
+        return self.alone or press.route != "shared"
+
+    def _every(self, arm: Arm) -> list[Request]:
+        return [Request(arm, press, budget) for press in self.presses for budget in self.budgets]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -107,7 +122,8 @@ def answer_instance(
         first = first or passed
         share = (process_time() - start) / len(passed.kept)
         asked = {"question": number}
-        for request, told in _answers(harness, setting, posed, question, passed):
+        own = _native(harness, setting, posed, question, arms, passed)
+        for request, told in _answers(harness, setting, posed, question, passed, own):
             record = asked | _identity(request) | told
             record["seconds"] += share
             written[Arm(request.arm)][0].append(record)
@@ -155,18 +171,57 @@ def _pass(
     return passed
 
 
+def _native(
+    harness: Harness,
+    setting: Setting,
+    posed: Posed,
+    question: PosedQuestion,
+    arms: Sequence[Arm],
+    passed: Passed,
+) -> dict[Request, Native]:
+    """The caches of presses that kvpress runs by itself, each in a prefill of its own."""
+    context, asked = posed.context_ids.tolist(), question.question_ids.tolist()
+    found = {}
+    for request in (r for arm in arms for r in setting.native_requests(arm)):
+        arm, budget = Arm(request.arm), request.budget
+        span = (context + asked)[: arm.compressed(len(context), len(asked))]
+        assert budget is not None
+        exact = ratio_for(budget.kept(arm, len(context), len(asked)), len(span))
+        found[request] = native(
+            harness.model,
+            request.press,
+            exact if budget.ratio is None else budget.ratio,
+            span,
+            backend=setting.backend,
+            seed=_seed(setting, posed),
+        )
+    return found
+
+
 def _answers(
-    harness: Harness, setting: Setting, posed: Posed, question: PosedQuestion, passed: Passed
+    harness: Harness,
+    setting: Setting,
+    posed: Posed,
+    question: PosedQuestion,
+    passed: Passed,
+    own: dict[Request, Native],
 ) -> Iterator[tuple[Request, dict[str, Any]]]:
     """Every request with its answer, its score and its bytes."""
     context, asked = len(posed.context_ids), len(question.question_ids)
     sizes = windows(harness.model)
     for after in (True, False):  # whether the question is read after eviction
-        wanted = [r for r in passed.kept if (Arm(r.arm) is not Arm.AWARE_KVPRESS) is after]
+        wanted = [r for r in (*passed.kept, *own) if (Arm(r.arm) is not Arm.AWARE_KVPRESS) is after]
         tokens = [*(question.question_ids.tolist() if after else []), *question.prefix_ids.tolist()]
         for part in _parts(wanted, passed, context, asked):
-            caches = {r: _held(r, passed, Arm(r.arm).compressed(context, asked), sizes) for r in part}
-            alike = {r: (r.press.masks, cache.kept_id()) for r, cache in caches.items()}
+            caches = {
+                r: own[r].cache
+                if r in own
+                else _held(r, passed, Arm(r.arm).compressed(context, asked), sizes)
+                for r in part
+            }
+            ids = {r: cache.kept_id() for r, cache in caches.items()}
+            # a press that kvpress runs may have changed what it kept: equal positions say nothing of it
+            alike = {r: r if r in own else (r.press.masks, ids[r]) for r in caches}
             one_of = {key: r for r, key in reversed(alike.items())}
             start = process_time()
             answered = decode(
@@ -181,8 +236,9 @@ def _answers(
             found = dict(zip(one_of, answered, strict=True))
             for r, cache in caches.items():
                 told = _told(harness, question, found[alike[r]])
-                told |= _memory(r, cache, passed, sizes, context, asked, len(tokens))
-                yield r, told | _lengths(posed, question) | {"kept_id": alike[r][1], "seconds": seconds}
+                held = own[r].held_bytes if r in own else cache.held_bytes()
+                told |= _memory(r, cache, held, passed, sizes, context, asked, len(tokens))
+                yield r, told | _lengths(posed, question) | {"kept_id": ids[r], "seconds": seconds}
 
 
 def _parts(wanted: Sequence[Request], passed: Passed, context: int, question: int) -> Iterator[list[Request]]:
@@ -191,8 +247,9 @@ def _parts(wanted: Sequence[Request], passed: Passed, context: int, question: in
     part: list[Request] = []
     taken = 0.0
     for request in wanted:
-        lists = [len(own) for layer in passed.kept[request] for own in layer]
-        share = 1.0 if request.press.masks else sum(lists) / (len(lists) * (context + question))
+        lists = [len(own) for layer in passed.kept.get(request, ()) for own in layer]
+        share = sum(lists) / (len(lists) * (context + question)) if lists else 1.0
+        share = 1.0 if request.press.masks else share
         if part and taken + share * whole > BATCH_BYTES:
             yield part
             part, taken = [], 0.0
@@ -223,6 +280,7 @@ def _told(harness: Harness, question: PosedQuestion, answered: Answered) -> dict
 def _memory(
     request: Request,
     cache: HeldCache,
+    held: int,
     passed: Passed,
     sizes: Sequence[int | None],
     context: int,
@@ -238,7 +296,6 @@ def _memory(
         (count if w is None else min(length, w - 1), length if w is None else min(length, w - 1))
         for w in sizes
     ]
-    held = cache.held_bytes()
     slots = [n for layer, w in zip(cache.slots(), sizes, strict=True) if w is None for n in layer]
     return {
         "nominal_bytes": sum(each * kept for each, (kept, _) in zip(entry, lists, strict=True)),

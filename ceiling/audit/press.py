@@ -369,4 +369,4 @@ ROSTER = (
     Press(KINDS["adakv"], (("storage", "ragged"),)),
     Press(KINDS["snapkv"], (("window", 16),)),
 )
-"""The nine, the anchor, AdaKV's choice held as it is chosen, and SnapKV with a window that a question fills."""
+"""The nine, the anchor, AdaKV's choice held as it is chosen, and SnapKV with a window like a question."""

@@ -222,6 +222,17 @@ def attending(model: Any, batch: RaggedBatch) -> Iterator[None]:
     name = f"ceiling_ragged_{next(_numbers)}"
     AttentionInterface.register(name, batch.attend)
     AttentionMaskInterface.register(name, _no_mask)  # attention masks by itself
+    try:
+        with using(model, name):
+            yield
+    finally:
+        AttentionInterface._global_mapping.pop(name)
+        AttentionMaskInterface._global_mapping.pop(name)
+
+
+@contextlib.contextmanager
+def using(model: Any, name: str) -> Iterator[None]:
+    """Let all of a model's attention run under the implementation `name`, for the length of the block."""
     configs = {id(m.config): m.config for m in model.modules() if hasattr(m, "config")}.values()
     before = [
         (config, config._attn_implementation_internal)
@@ -235,8 +246,6 @@ def attending(model: Any, batch: RaggedBatch) -> Iterator[None]:
     finally:
         for config, implementation in before:
             config._attn_implementation_internal = implementation
-        AttentionInterface._global_mapping.pop(name)
-        AttentionMaskInterface._global_mapping.pop(name)
 
 
 def _no_mask(**_: Any) -> None:

@@ -138,6 +138,8 @@ def refusal(
     if native:
         if any(window is not None for window in model.windows):
             return f"kvpress by itself cuts the windowed layers of {model.type} too"
+        if press.value("storage") == "ragged":
+            return "kvpress by itself holds the full cache; only what the shared pass chooses is enforced"
         if arm is Arm.AWARE_SCORES:
             return f"kvpress by itself evicts all that it scores; arm {arm} needs scores from the shared pass"
         if press.kind.masks and backend == "eager":

@@ -224,12 +224,17 @@ class _Scoring:
         press = self.presses[plan.press, plan.ratio]
         scorer = press.press if plan.press.headwise else press
         device = inputs["keys"].device
-        drawn = crc32(f"{plan.press.label}/{self.seed}/{module.layer_idx}".encode())
         with torch.random.fork_rng([device] if device.type == "cuda" else []):
-            torch.default_generator.manual_seed(drawn)
-            if device.type == "cuda":
-                torch.cuda.default_generators[device.index].manual_seed(drawn)
+            seed_draws(plan.press, self.seed, module, device)
             return scorer.score(module, **inputs)
+
+
+def seed_draws(press: Press, seed: int, module: nn.Module, device: torch.device) -> None:
+    """Let what a score draws in a layer depend on the press, the instance's seed and the layer alone."""
+    drawn = crc32(f"{press.label}/{seed}/{module.layer_idx}".encode())
+    torch.default_generator.manual_seed(drawn)
+    if device.type == "cuda":
+        torch.cuda.default_generators[device.index].manual_seed(drawn)
 
 
 @dataclass(frozen=True, slots=True)

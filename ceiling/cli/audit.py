@@ -1,5 +1,7 @@
 """``ceiling audit``: published eviction methods at matched budgets, and the bytes they hold."""
 
+from collections.abc import Iterable
+from pathlib import Path
 from time import process_time
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,13 +17,13 @@ if TYPE_CHECKING:
 
 
 def audit(
-    store: StoreOption,
+    store: StoreOption = Path("store"),
     model: Annotated[str, typer.Option(help="Built-in, folder, .gguf file or hub id.")] = "smollm2-135m",
     presses: Annotated[
         list[str] | None,
         typer.Option(
-            help="A press of kvpress, snapkv or snapkv:window=16, or module:Class of yours; repeatable "
-            "[default: the paper's nine, and AdaKV enforced]."
+            help="Presses of kvpress, snapkv or snapkv:window=16, or module:Class of yours; comma-separated "
+            "or repeated [default: the paper's nine, AdaKV enforced, SnapKV at a window of 16]."
         ),
     ] = None,
     ratios: Annotated[
@@ -32,13 +34,14 @@ def audit(
         str | None, typer.Option(help="Further budgets: shares of bytes held when the answer begins.")
     ] = None,
     arms: Annotated[
-        str, typer.Option(help="What scoring sees: agnostic, aware-kvpress, aware-scores.")
-    ] = "agnostic,aware-kvpress,aware-scores",
+        str | None,
+        typer.Option(help="What scoring sees: agnostic, aware-kvpress, aware-scores [default: all]."),
+    ] = None,
     task: Annotated[
         list[str] | None,
         typer.Option(
             "--tasks",
-            help="A task, niah_multikey_1 or niah_multikey_1:keys=2; repeatable "
+            help="Tasks, niah_multikey_1 or niah_multikey_1:keys=2; comma-separated or repeated "
             "[default: those chosen for the model by its full cache alone].",
         ),
     ] = None,
@@ -49,9 +52,16 @@ def audit(
     backend: Annotated[str, typer.Option(help="Attention: eager, or sdpa (without H2O).")] = "eager",
     dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    engine: Annotated[
+        str, typer.Option(help="shared: one prefill for all presses; native: each by kvpress itself.")
+    ] = "shared",
     ceilings: Annotated[
-        str, typer.Option(help="Judge kept sets on attention rows against top-mass: top, or none.")
-    ] = "top",
+        str | None,
+        typer.Option(
+            help="Judge kept sets on attention rows against top-mass: top, or none "
+            "[default: top where there are such rows: eager, shared]."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of instances and of random presses.")] = 0,
     dry_run: DryRunOption = False,
 ) -> None:
@@ -70,10 +80,10 @@ def audit(
     plan = stage.plan(
         store,
         model,
-        presses or None,
+        names(presses),
         budgets=budgets_of(ratios, slots, held),
-        arms=words(arms),
-        tasks=task or None,
+        arms=None if arms is None else words(arms),
+        tasks=names(task),
         instances=instances,
         tokens=tokens,
         questions=questions,
@@ -81,6 +91,7 @@ def audit(
         backend=backend,
         dtype=dtype,
         device=device,
+        engine=engine,
         ceilings=ceilings,
         seed=seed,
     )
@@ -103,6 +114,20 @@ def budgets_of(ratios: str, slots: str | None, held: str | None) -> list[str]:
 def words(text: str) -> list[str]:
     """Comma-separated words."""
     return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def names(given: Iterable[str] | None) -> list[str] | None:
+    """Names with parameters, comma-separated or repeated: ``snapkv:window=16,kernel=7,tova`` is two.
+
+    None where none is given.
+    """
+    found: list[str] = []
+    for word in words(",".join(given or ())):
+        if found and ":" in found[-1] and "=" in word and ":" not in word:
+            found[-1] += f",{word}"
+        else:
+            found.append(word)
+    return found or None
 
 
 def say_refused(plan: "Plan") -> None:

@@ -11,6 +11,9 @@ import typer
 from ceiling.cli.options import ConfigOption, ReadStoreOption
 from ceiling.problem import InputError
 
+NO_AUDITS = "run `ceiling audit`"
+"""What a store without audits is told, in every reason that is no other."""
+
 
 def figures(
     store: ReadStoreOption = "store",
@@ -40,16 +43,19 @@ def figures(
                 raise
             refused.setdefault(str(error), []).append(name)
     if sum(map(len, refused.values())) == len(scripts):
-        # What is wrong with the store as a whole goes first, then that it has no instances: the tables that
-        # rest on them come later.
-        raise InputError(
-            min(refused, key=lambda said: (not said.startswith("store:"), not said.startswith("instances:")))
-        )
+        raise InputError(min(refused, key=_rank))
     for reason, without in refused.items():
         are = "is" if len(without) == 1 else "are"
         stale = [name for name in without if (out / f"{name}.png").exists()]
         earlier = f"; in {out}, {', '.join(stale)} is an earlier run's" if stale else ""
         typer.echo(f"{', '.join(without)} {are} not drawn: {reason}{earlier}", err=True)
+
+
+def _rank(said: str) -> tuple[bool, bool, bool]:
+    """Which of the reasons for drawing nothing is told: what is wrong with the store as a whole; then with
+    audits that it does hold, then that it has no instances, on which all other tables rest."""
+    audits = said.startswith("audit: ") and NO_AUDITS not in said
+    return not said.startswith("store:"), not audits, not said.startswith("instances:")
 
 
 def arguments(description: str | None, argv: Sequence[str] | None) -> argparse.Namespace:

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from ceiling.plots.audit_looks import ARMS, Look, arm_handle, looks, ordered, rows_of
+from ceiling.plots.audit_looks import ARMS, Look, arm_handle, hatched, looks, ordered, rows_of
 from ceiling.plots.style import PAGE, PAPER, blank, open_spines, style
 from ceiling.plots.whiskers import numbers, whiskers
 
@@ -21,6 +21,9 @@ NAMES = 0.25
 
 SPREAD = 0.8
 """Share of a row's height that its arms take."""
+
+MARGIN = 1.02
+"""Where what stands beside the rows begins, as a share of the panel's width."""
 
 GAP = "mean score − best trivial press's"
 
@@ -68,7 +71,7 @@ def flip_plot(verdicts: pl.DataFrame, cells: pl.DataFrame, paper: pl.DataFrame) 
                 mine = means.filter(label=label, arm=arm)
                 _mean(axes, y + aside, mine, look[label], arm)
         _paper(axes, labels, arms, by_arm(paper))
-        _margin(axes, labels, verdicts)
+        _margin(axes, labels, arms, verdicts)
         _frame(axes, labels)
         axes.set_xlabel(f"{GAP} (share of gold strings; a point a cell)")
         _legend(figure, arms, cells["floor"].any())
@@ -107,10 +110,8 @@ def gap_panels(panels: dict[str, pl.DataFrame], paper: dict[str, pl.DataFrame], 
             if title in paper:
                 _paper(axes, labels, arms, paper[title])
             if frame.is_empty():
-                axes.axvspan(
-                    0, 1, transform=axes.transAxes, fc="none", ec="0.8", hatch="////", lw=0, zorder=0
-                )
-            axes.set_title(title, pad=3)
+                hatched(axes)
+            axes.set_title(f"{title} (floor)" if frame.is_empty() else title, pad=3)
             _frame(axes, labels)
             axes.tick_params(axis="x", labelbottom=True)
         for axes in grid[len(panels) :]:
@@ -165,25 +166,23 @@ def _frame(axes: Axes, labels: Sequence[str]) -> None:
     open_spines(axes)
 
 
-def _margin(axes: Axes, labels: Sequence[str], verdicts: pl.DataFrame) -> None:
-    """Beside each row, by how much sight of the question moves its mean gap."""
-    readings = [name for name in ("aware_scores", "aware_kvpress") if verdicts[f"delta_{name}"].count()]
-    for place, name in enumerate(readings):
-        x = 1.02 + 0.19 * place
-        heading = f"Δ {name.replace('_', '-')}"
-        axes.annotate(heading, (x, 1), xycoords="axes fraction", xytext=(0, 3), textcoords="offset points")
-        for row in verdicts.iter_rows(named=True):
-            y = labels.index(row["label"])
-            where: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "center"}
-            axes.annotate(_signed(row, f"delta_{name}"), (x, y), **where)
+def _margin(axes: Axes, labels: Sequence[str], arms: Sequence[str], verdicts: pl.DataFrame) -> None:
+    """Beside each aware arm's mark, by how much sight of the question moves the mean gap."""
+    where: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "center"}
+    above: dict[str, Any] = {"xycoords": "axes fraction", "xytext": (0, 3), "textcoords": "offset points"}
+    axes.annotate("Δ, aware − agnostic", (MARGIN, 1), **above)
+    for arm, aside in zip(arms, _asides(len(arms)), strict=True):
+        delta = f"delta_{arm.replace('-', '_')}"
+        for row in verdicts.iter_rows(named=True) if delta in verdicts.columns else ():
+            axes.annotate(_signed(row, delta), (MARGIN, labels.index(row["label"]) + aside), **where)
 
 
 def _signed(row: dict[str, Any], name: str) -> str:
     value, low, high = (row[name + end] for end in ("", "_low", "_high"))
     if value is None:
         return "–"
-    text = f"{value:+.3f}".replace("-", "−")
-    return text if low is None else f"{text} [{low:.2f}, {high:.2f}]".replace("-", "−")
+    text = f"{value:+z.3f}" if low is None else f"{value:+z.3f} [{low:z.2f}, {high:z.2f}]"
+    return text.replace("-", "−")
 
 
 def _legend(figure: Figure, arms: Sequence[str], floor: bool = False, points: bool = True) -> None:

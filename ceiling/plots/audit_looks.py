@@ -7,6 +7,7 @@ import polars as pl
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
 
 REAL = {
     "snapkv": (0, "o"),
@@ -27,11 +28,14 @@ OTHERS = ((9, "*"), (8, "h"), (6, "p"), (7, "d"))
 FILLS = ("full", "none", "left", "bottom", "right", "top")
 """Of a press's forms in alphabetical order of their parameters, the default first."""
 
+SMALL = "PX*"
+"""Markers that cover less than others of their size."""
+
 ARMS = {"agnostic": ("o", "-"), "aware-scores": ("^", "--"), "aware-kvpress": ("s", ":")}
 """Marker and line of every arm."""
 
-FLOOR_HATCH = "////"
-"""What is at the floor, where no rank is claimed."""
+HATCH = "////"
+"""Over what is at the floor, where no rank is claimed."""
 
 ROLES = ("real", "other", "trivial", "anchor")
 """Order of the roles from the top of a figure."""
@@ -42,13 +46,22 @@ class Look(NamedTuple):
 
     colour: Any
     marker: str
-    fill: Any
+    fill: str
 
     def mark(self, size: float = 4.0) -> dict[str, Any]:
-        """Keywords of `Axes.plot` for its mark."""
-        edge = 0.3 if self.fill == "full" else 0.8
-        shape: dict[str, Any] = {"marker": self.marker, "ms": size, "fillstyle": self.fill, "mew": edge}
-        return {"color": self.colour, "markerfacecoloralt": "white", **shape}
+        """Keywords of `Axes.plot` for its mark; a form's line is dashed, its default form's is not."""
+        plain = self.fill == FILLS[0]
+        size *= 1.25 if self.marker in SMALL else 1.0
+        edge: dict[str, Any] = {"ms": size, "mew": 0 if plain else 0.8, "mec": self.colour}
+        inside = {"mfc": "white"} if self.fill == "none" else {"fillstyle": self.fill, "mfc": self.colour}
+        dashes = "-" if plain else (0, (3, 1.5))
+        mark = {"color": self.colour, "marker": self.marker, "mfcalt": "white", "ls": dashes}
+        return mark | edge | inside
+
+    @property
+    def face(self) -> Any:
+        """What fills the mark of an arm: its colour, white for a form that is not the default."""
+        return self.colour if self.fill == FILLS[0] else "white"
 
 
 def looks(frame: pl.DataFrame) -> dict[str, Look]:
@@ -56,10 +69,10 @@ def looks(frame: pl.DataFrame) -> dict[str, Look]:
     palette = sns.color_palette("colorblind")
     named = frame.select("label", "press").unique().sort("label").rows()
     others = sorted({press for _, press in named} - {*REAL, *TRIVIAL})
-    found, forms = {}, dict.fromkeys((press for _, press in named), 0)
+    found = {}
     for label, press in named:
-        number = 0 if label == press else (forms[press] := forms[press] + 1)
-        fill = FILLS[number % len(FILLS)]
+        forms = [press, *(other for other, of in named if of == press and other != press)]
+        fill = FILLS[forms.index(label) % len(FILLS)]
         if press in TRIVIAL:
             found[label] = Look(*TRIVIAL[press], fill)
             continue
@@ -84,7 +97,7 @@ def lines(label: str) -> str:
 
 def press_handle(label: str, look: Look) -> Line2D:
     """The legend's mark of a press."""
-    return Line2D([], [], ls="", label=label, **look.mark())
+    return Line2D([], [], lw=0.7, label=label, **look.mark())
 
 
 def arm_handle(arm: str, colour: Any = "black") -> Line2D:
@@ -101,3 +114,9 @@ def rows_of(axes: Axes, labels: Iterable[str]) -> None:
     axes.tick_params(axis="y", length=0)
     for y in range(1, len(names)):
         axes.axhline(y - 0.5, color="0.88", lw=0.4, zorder=0)
+
+
+def hatched(axes: Axes) -> None:
+    """Hatch a whole panel: what it would show is at the floor."""
+    place: Any = {"transform": axes.transAxes, "zorder": 0}
+    axes.add_artist(Rectangle((0, 0), 1, 1, fc="none", ec="0.8", hatch=HATCH, lw=0, **place))

@@ -15,20 +15,19 @@ from ceiling.audit.answering import ENGINE, Harness, Setting, answer_instance
 from ceiling.audit.budget import Arm, Budget
 from ceiling.audit.ladder import default_tasks
 from ceiling.audit.press import DEFAULT, FULL, ROSTER, Press, resolve
-from ceiling.audit.refusals import facts, refusal
+from ceiling.audit.refusals import facts
 from ceiling.capture import check_length, forward_seconds
 from ceiling.problem import InputError
+from ceiling.stages.auditing import Cells, Posing, able, check_words, distinct, named_arm
 from ceiling.store import TABLES, Shards, config_id, is_whole
-from ceiling.texts.posing import Posed, pose
-from ceiling.texts.ruler import RULER_GENERATOR, audit_instance, parse_task, task_name
+from ceiling.texts.ruler import RULER_GENERATOR, parse_task, task_name
 
 TABLE, CEILINGS = "audit", "audit_ceilings"
 
 ARMS = tuple(Arm)
+NATIVE_ARMS = (Arm.AGNOSTIC, Arm.AWARE_KVPRESS)
 BUDGETS = ("ratio=0.25", "ratio=0.5", "ratio=0.75", "ratio=0.9")
 TOKENS, INSTANCES = 1000, 20
-
-BACKENDS, MODES = ("eager", "sdpa"), ("none", "top")
 
 PASSES = 7.0
 """CPU time of an instance in bare passes over its tokens, for the estimate of ``--dry-run`` only."""
@@ -73,11 +72,15 @@ class Plan:
     arms, tasks : tuple
     instances, questions, tokens, seed : int
     backend, dtype, device, ceilings : str
-    units, todo : tuple of Unit
-    seconds : float
-        Time of one core for what is left, about.
+    alone : bool
+        Every press is run by kvpress itself; see `ceiling.audit.answering.Setting`.
+    units : tuple of Unit
     id : str
         Of the model: weights and tokenizer.
+    todo : tuple of Unit
+        With the arms that are missing.
+    seconds : float
+        Time of one core for what is left, about.
     """
 
     store: Path
@@ -96,23 +99,30 @@ class Plan:
     dtype: str
     device: str
     ceilings: str
+    alone: bool
     units: tuple[Unit, ...]
-    todo: tuple[Unit, ...]
-    seconds: float
     id: str
+    todo: tuple[Unit, ...] = ()
+    seconds: float = 0.0
 
     @cached_property
     def setting(self) -> Setting:
         """What instances are answered under."""
         presses, budgets = map(resolve, self.presses), map(Budget.parse, self.budgets)
-        return Setting(tuple(presses), tuple(budgets), self.backend, self.dtype, self.seed, self.ceilings)
+        own = (self.backend, self.dtype, self.seed, self.ceilings, self.alone)
+        return Setting(tuple(presses), tuple(budgets), *own)
+
+    @property
+    def engine(self) -> str:
+        """What made the records."""
+        return f"{ENGINE} native" if self.alone else ENGINE
 
     @cached_property
     def configuration(self) -> dict[str, Any]:
         """All that determines a record, but for which tasks, instances and arms there are."""
         digests = {p.label: digest for p in self.setting.presses if (digest := p.kind.digest)}
         return {
-            "engine": ENGINE,
+            "engine": self.engine,
             "generator": RULER_GENERATOR,
             "model": {"weights": self.folder.weights_sha256(), "config": self.folder.config_sha256()},
             "presses": list(self.presses),
@@ -156,7 +166,7 @@ def plan(
     presses: Sequence[str] | None = None,
     *,
     budgets: Sequence[str] = BUDGETS,
-    arms: Sequence[str] = ARMS,
+    arms: Sequence[str] | None = None,
     tasks: Sequence[str] | None = None,
     instances: int = INSTANCES,
     tokens: int = TOKENS,
@@ -165,7 +175,8 @@ def plan(
     backend: str = "eager",
     dtype: str | None = None,
     device: str = "auto",
-    ceilings: str = "top",
+    engine: str = "shared",
+    ceilings: str | None = None,
     seed: int = 0,
 ) -> Plan:
     """Check everything and find the missing shards; loads no weights.
@@ -180,7 +191,8 @@ def plan(
         choice enforced in storage. The full cache is always run.
     budgets : sequence of str
         ``ratio=0.5``, ``slots=128``, ``held=0.5``; see `ceiling.audit.budget.Budget`.
-    arms : sequence of str
+    arms : sequence of str, optional
+        By default all that the engine has; kvpress by itself has no `aware-scores`.
     tasks : sequence of str, optional
         By default those that were chosen for the model by its full cache's answers alone.
     instances, questions : int
@@ -189,8 +201,11 @@ def plan(
         Of a context, its longest question and the answer's room together.
     backend : {"eager", "sdpa"}
         Attention of prefill and decoding; H2O needs eager.
-    ceilings : {"none", "top"}
-        What kept sets are judged against on attention rows of question and answer; eager only.
+    engine : {"shared", "native"}
+        One prefill for all presses, or each by kvpress itself in a prefill of its own: the reference.
+    ceilings : {"none", "top"}, optional
+        What kept sets are judged against on attention rows of question and answer: by default ``top`` where
+        there are such rows, in the shared prefill of backend eager.
     dtype, device : str
         See `ceiling.models.load`.
     seed : int
@@ -203,47 +218,52 @@ def plan(
     """
     if importlib.util.find_spec("kvpress") is None:
         raise InputError("audit: kvpress is missing; pip install 'ceiling[audit]' (Python below 3.13)")
-    _check_words(backend, ceilings, instances, questions)
-    ceilings = ceilings if backend == "eager" else "none"
+    check_words(backend, engine, ceilings, instances, questions, seed)
     folder = models.resolve(model).fetch()
     device, dtype = models.placement(device, dtype)
     bare = models.skeleton(folder)
     check_length(bare.get_decoder().config, tokens)
-    wanted = tuple(Budget.parse(each) for each in _distinct("budgets", budgets))
-    chosen_arms = tuple(_arm(each) for each in _distinct("arms", arms))
-    chosen = tuple(task_name(*parse_task(task)) for task in _tasks(folder, tasks))
-    base = Plan(
-        Path(store), folder, text, (), tuple(map(str, wanted)), (), chosen_arms, chosen, instances, questions,
-        tokens, seed, backend, dtype, device, ceilings, (), (), 0.0, folder.digest()[:12],
-    )  # fmt: skip
-    lengths = _lengths(base)
-    named = tuple(resolve(each) for each in presses) if presses else tuple(p for p in ROSTER if p != FULL)
-    kept, refused = [], []
-    for press in named:
-        reason = _reason(press, facts(bare), base, wanted, lengths)
-        if reason is None:
-            kept.append(press)
-        elif presses:
-            raise InputError(f"presses: {press.label} is refused: {reason}")
-        else:
-            refused.append(f"{press.label}: {reason}")
-    if not kept:
-        raise InputError(f"presses: all are refused: {'; '.join(refused)}")
-    units = tuple(Unit(task, number, chosen_arms) for number in range(instances) for task in chosen)
-    whole = replace(
-        base,
+    alone = engine == "native"
+    wanted = distinct("budgets", map(Budget.parse, budgets))
+    chosen_arms = distinct("arms", map(named_arm, arms or (NATIVE_ARMS if alone else ARMS)))
+    chosen = distinct("tasks", (task_name(*parse_task(t)) for t in tasks or default_tasks(folder.id)))
+    named = distinct("presses", map(resolve, presses)) if presses else tuple(p for p in ROSTER if p != FULL)
+    posing = Posing(folder, text, seed, questions, tokens)
+    cells = Cells(facts(bare), backend, dtype, chosen_arms, wanted, alone)
+    tried = list(able(cells, named, set().union(*(posing.lengths(task, 0) for task in chosen))))
+    kept = [press for press in tried if isinstance(press, Press)]
+    refused = tuple(reason for reason in tried if isinstance(reason, str))
+    if refused and (presses or not kept):
+        raise InputError(f"presses: refused: {'; '.join(refused)}")
+    judged = any(press.route == "shared" and press != FULL for press in kept)
+    judged &= backend == "eager" and not alone
+    whole = Plan(
+        store=Path(store),
+        folder=folder,
+        text=text,
         presses=tuple(press.label for press in kept if press != FULL),
-        refused=tuple(refused),
-        units=units,
+        budgets=tuple(map(str, wanted)),
+        refused=refused,
+        arms=chosen_arms,
+        tasks=chosen,
+        instances=instances,
+        questions=questions,
+        tokens=tokens,
+        seed=seed,
+        backend=backend,
+        dtype=dtype,
+        device=device,
+        ceilings=(ceilings or "top") if judged else "none",
+        alone=alone,
+        units=tuple(Unit(task, number, chosen_arms) for number in range(instances) for task in chosen),
+        id=folder.digest()[:12],
     )
     todo = tuple(_missing(whole))
+    cells.check(((unit.task, unit.instance) for unit in todo), posing, kept)
     share = sum(len(unit.arms) for unit in todo) / len(ARMS)
-    seconds = (
-        PASSES
-        * questions
-        * forward_seconds(bare.get_decoder(), int(share * tokens), device, models.DTYPES[dtype])
-    )
-    return replace(whole, todo=todo, seconds=seconds)
+    passes = questions * (PASSES + alone * len(kept) * len(wanted))
+    bare_pass = forward_seconds(bare.get_decoder(), int(share * tokens), device, models.DTYPES[dtype])
+    return replace(whole, todo=todo, seconds=passes * bare_pass)
 
 
 def run(plan: Plan) -> Iterator[Done]:
@@ -262,7 +282,8 @@ def prepare(plan: Plan) -> None:
 
 def run_units(plan: Plan, units: Iterable[Unit]) -> Iterator[Done]:
     """Do and commit units one by one: what a cluster task runs."""
-    shards, posing = Shards(plan.store, plan.id), _Posing(plan)
+    shards = Shards(plan.store, plan.id)
+    posing = Posing(plan.folder, plan.text, plan.seed, plan.questions, plan.tokens)
     for unit in units:
         start = perf_counter()
         arms = [arm for arm in unit.arms if not _is_done(plan, shards, unit, arm)]
@@ -272,7 +293,8 @@ def run_units(plan: Plan, units: Iterable[Unit]) -> Iterator[Done]:
         found = answer_instance(_harness(plan), plan.setting, posing(unit.task, unit.instance), arms)
         records = 0
         for arm, (audit, ceilings) in found.items():
-            more = {"dump": plan.id, "config": plan.config, "model": plan.folder.label(), "engine": ENGINE}
+            more = {"dump": plan.id, "config": plan.config, "model": plan.folder.label()}
+            more["engine"] = plan.engine
             if plan.ceilings != "none":  # first, so that an arm whose records exist is whole
                 _write(plan, shards, CEILINGS, unit, arm, ceilings, more)
             told = more | {"versions": json.dumps(plan.configuration["versions"])}
@@ -315,42 +337,6 @@ def _tables(plan: Plan) -> tuple[str, ...]:
     return (TABLE,) if plan.ceilings == "none" else (TABLE, CEILINGS)
 
 
-class _Posing:
-    """Instances in the model's tokens."""
-
-    def __init__(self, plan: Plan) -> None:
-        coder = models.tokenizer(plan.folder)
-        self.plan, self.hay = plan, texts.open_text(plan.text)
-        self.encode, self.start = models.encoder(coder), models.start_tokens(coder)
-
-    def __call__(self, task: str, number: int) -> Posed:
-        instance = audit_instance(task, self.plan.seed, number, self.plan.questions)
-        return pose(instance, self.encode, self.hay, self.plan.tokens, self.start)
-
-
-def _lengths(plan: Plan) -> list[tuple[str, int, int]]:
-    """Task, context and question length of the first instance of each task, all of whose questions fit."""
-    posing = _Posing(plan)
-    posed = [(task, posing(task, 0)) for task in plan.tasks]
-    return [
-        (task, len(each.context_ids), len(question.question_ids))
-        for task, each in posed
-        for question in each.questions
-    ]
-
-
-def _reason(
-    press: Press, about: Any, plan: Plan, budgets: Sequence[Budget], lengths: Sequence[tuple[str, int, int]]
-) -> str | None:
-    """The first reason not to run a press in any of the plan's cells."""
-    for arm in plan.arms:
-        for budget in budgets:
-            for _, context, question in lengths:
-                if reason := refusal(press, about, plan.backend, plan.dtype, arm, budget, context, question):
-                    return f"{reason} (arm {arm})"
-    return None
-
-
 @lru_cache(maxsize=1)
 def _loaded(folder: models.ModelFolder, device: str, dtype: str) -> Harness:
     from ceiling.audit.decode import stop_ids
@@ -362,32 +348,6 @@ def _loaded(folder: models.ModelFolder, device: str, dtype: str) -> Harness:
 
 def _harness(plan: Plan) -> Harness:
     return _loaded(plan.folder, plan.device, plan.dtype)
-
-
-def _tasks(folder: models.ModelFolder, tasks: Sequence[str] | None) -> Sequence[str]:
-    return _distinct("tasks", tasks or default_tasks(folder.id))
-
-
-def _arm(name: str) -> Arm:
-    try:
-        return Arm(name)
-    except ValueError:
-        raise InputError(f"arms: {name!r} is unknown; there are {', '.join(ARMS)}") from None
-
-
-def _distinct(field: str, names: Sequence[Any]) -> tuple[Any, ...]:
-    if not names or len(set(names)) < len(names):
-        raise InputError(f"{field}: {', '.join(map(str, names)) or 'none'}; name each once, one at least")
-    return tuple(names)
-
-
-def _check_words(backend: str, ceilings: str, instances: int, questions: int) -> None:
-    for field, value, known in (("backend", backend, BACKENDS), ("ceilings", ceilings, MODES)):
-        if value not in known:
-            raise InputError(f"{field}: {value!r} is unknown; there are {', '.join(known)}")
-    for field, number in (("instances", instances), ("questions", questions)):
-        if number < 1:
-            raise InputError(f"{field}: {number} is not positive")
 
 
 __all__ = ["ARMS", "DEFAULT", "Done", "Plan", "Unit", "plan", "prepare", "run", "run_units"]

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import groupby
+from itertools import groupby, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -247,8 +247,8 @@ class _Scan:
         everywhere = sorted({p.config for p in self.units if p.config and p.table == "instances"})
         absent = any(p.config for p in self.units) and not everywhere  # a store of other results only
         every = {**self.units, **self.broken}
-        for place in sorted((p for p in every if p.table in AUDITED), key=str):
-            self.find_missing_answers(place)
+        for dump, config in sorted({(p.dump, p.config or "") for p in every if p.table in AUDITED}):
+            self.find_missing_answers(dump, config)
         seen = {place.dump for place in every if place.table not in AUDITED}
         for dump in sorted(seen | set(wanted)):
             units = set(wanted.get(dump, ())) or self.shown(dump)
@@ -286,17 +286,20 @@ class _Scan:
         layers = {unit[1] for table, unit in units if table == of}
         return {(document, layer) for document in {unit[0] for _, unit in units} for layer in layers}
 
-    def find_missing_answers(self, place: Place) -> None:
+    def find_missing_answers(self, model: str, config: str) -> None:
         """Of an audit: every task's instances up to its last, in every arm that any task was run in.
 
-        How many were wanted, no record says: a run goes on by asking for more.
+        How many were wanted, no record says: a run goes on by asking for more. Where kept sets were judged,
+        the judgements are looked for as the records are.
         """
-        there = {*self.units[place], *self.broken[place]}
-        arms = sorted({arm for _, _, arm in there})
-        for task in sorted({task for task, _, _ in there}):
-            numbers = range(1 + max(number for name, number, _ in there if name == task))
-            for arm in arms:
-                if missing := [n for n in numbers if (task, n, arm) not in there]:
+        judged = self.health.records.get((model, config), {}).get("ceilings", "none") != "none"
+        places = [Place(table, model, config) for table in (AUDITED if judged else AUDITED[:1])]
+        there = {place: {*self.units.get(place, ()), *self.broken.get(place, ())} for place in places}
+        every = set().union(*there.values())
+        last = {task: max(n for name, n, _ in every if name == task) for task, _, _ in every}
+        for place in places:
+            for task, arm in product(sorted(last), sorted({arm for _, _, arm in every})):
+                if missing := [n for n in range(last[task] + 1) if (task, n, arm) not in there[place]]:
                     what = f"task {task}, arm {arm}, instances {ranges(missing)}: {len(missing)} missing"
                     self.report(Kind.HOLE, place.folder, what, place, rerun=not self.health.compacted)
 

@@ -136,9 +136,9 @@ def _group_rows(frame: pl.DataFrame) -> int:
     return max(1, min(GROUP_ROWS, GROUP_BYTES * frame.height // max(int(frame.estimated_size()), 1)))
 
 
-def _unit(shard: Path) -> list[int]:
-    """The numbers in a shard's name: document, layer."""
-    return [int(number) for number in re.findall(r"\d+", shard.name)]
+def _unit(shard: Path) -> list[str | int]:
+    """A shard's name, its numbers in the order of numbers: layer 10 comes after layer 9."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", shard.name)]
 
 
 def _batches(table: str, shards: Sequence[Path]) -> Iterator[pl.DataFrame]:

@@ -86,7 +86,8 @@ def unit_name(*unit: Any) -> str:
     if isinstance(unit[0], str):
         task, instance, arm = unit
         return f"{str(task).replace(':', '+')}.{instance:05d}.{arm}"
-    return ".".join(f"{name}-{n:0{width}d}" for (name, width), n in zip(_NUMBERED, unit, strict=False))
+    numbered = zip(_NUMBERED[: len(unit)], unit, strict=True)
+    return ".".join(f"{name}-{n:0{width}d}" for (name, width), n in numbered)
 
 
 _NUMBERED = (("doc", 5), ("layer", 2))
@@ -105,13 +106,22 @@ def are_apart(table: str, records: Iterable[Mapping[str, Any] | None]) -> bool:
     """Whether configurations of one dump, by their records, may be read together: no two answer the same.
 
     Of table ``scores`` they may where they share no rule, so that a rule of one's own, scored later, stands
-    beside the others; of the audit where they share no press at a budget.
+    beside the others; of the audit where they share no press at a budget on a backend in a dtype, and posed
+    the same instances to the same model.
     """
-    if table != "scores" and table not in AUDITED:
+    if table == "scores":
+        return all(a and b and not a & b for a, b in combinations(map(_rules, records), 2))
+    if table in AUDITED:
+        return all(_answer_apart(a, b) for a, b in combinations(records, 2))
+    return False
+
+
+def _answer_apart(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> bool:
+    """Whether two records of audits pose the same and answer by other presses; no where one is not there."""
+    if not one or not other or _posed(one) != _posed(other):
         return False
-    named = _presses if table in AUDITED else _rules
-    rules = [named(record) for record in records]
-    return all(a and b and not a & b for a, b in combinations(rules, 2))
+    a, b = _presses(one), _presses(other)
+    return a is not None and b is not None and not a & b
 
 
 def _rules(record: Mapping[str, Any] | None) -> set[tuple[str, str]]:
@@ -123,9 +133,18 @@ def _rules(record: Mapping[str, Any] | None) -> set[tuple[str, str]]:
         return set()
 
 
-def _presses(record: Mapping[str, Any] | None) -> set[tuple[str, str]]:
-    """Presses and budgets of an audit's record, less the anchor; none where it cannot be read."""
+def _posed(record: Mapping[str, Any]) -> dict[str, Any]:
+    """All of an audit's record but by whom it was answered, and whether kept sets were judged."""
+    return {name: value for name, value in record.items() if name not in _ANSWERED_BY}
+
+
+_ANSWERED_BY = ("presses", "sources", "budgets", "backend", "dtype", "ceilings")
+
+
+def _presses(record: Mapping[str, Any]) -> set[tuple[str, ...]] | None:
+    """Presses, budgets, backend and dtype of an audit's record, less the anchor; None where it lacks them."""
     try:
-        return {(press, budget) for press in record["presses"] for budget in record["budgets"]}  # type: ignore[index]
+        where = record["backend"], record["dtype"]
+        return {(press, budget, *where) for press in record["presses"] for budget in record["budgets"]}
     except (TypeError, KeyError):
-        return set()
+        return None

@@ -9,7 +9,7 @@ import polars as pl
 
 from ceiling.problem import InputError
 from ceiling.store.layout import are_apart
-from ceiling.store.schema import CONFIGURED, TABLES
+from ceiling.store.schema import CONFIGURED, IDENTITY, TABLES
 from ceiling.store.shards import is_whole
 
 COMMANDS = {
@@ -22,12 +22,9 @@ COMMANDS = {
 }
 """What fills each table of results."""
 
-APART = {
-    "scores": ("selector", "reading", "allocation"),
-    "audit": ("press", "parameters", "budget"),
-    "audit_ceilings": ("press", "parameters", "budget"),
-}
-"""What configurations of a dump may differ in and still be read together; see `layout.are_apart`."""
+APART = {"scores": ("selector", "reading", "allocation")}
+"""What configurations of a dump may differ in and still be read together where only columns tell; of audits
+columns do not tell all that `layout.are_apart` asks for."""
 
 
 def open_store(path: str | Path, config: str | None = None) -> "Store":
@@ -154,7 +151,9 @@ class Store:
         if broken := next((shard for shard in shards if not is_whole(shard)), None):
             command = COMMANDS.get(name, "enumerate")
             raise InputError(f"store: {broken} is cut short; `ceiling {command}` again writes it anew")
-        return scan(name, shards)
+        frame = scan(name, shards)
+        several = len({shard.parent for shard in shards}) > 1
+        return _one_anchor(frame) if name == "audit" and several else frame
 
     def check(self) -> None:
         """Raise `InputError` unless the store exists and its configurations are unambiguous."""
@@ -218,9 +217,9 @@ class RemoteStore(Store):
         return scan(table, pattern)
 
     def check(self) -> None:
-        """Raise `InputError` unless there are instances, and of one configuration a dump."""
+        """Raise `InputError` unless there are instances, of one configuration a dump, or an audit."""
         pairs = self.instances.select("dump", "config").unique().collect()
-        if pairs.is_empty():
+        if pairs.is_empty() and self._scan("audit", f"dump=*/config={self.config or '*'}") is None:
             of = f" of configuration {self.config}" if self.config else ""
             raise InputError(f"store: no instances{of} at {self.uri}")
         self._check_unique(pairs)
@@ -235,6 +234,13 @@ class RemoteStore(Store):
             )
 
 
+def _one_anchor(audit: pl.LazyFrame) -> pl.LazyFrame:
+    """Every configuration of an audit has run the anchor: of equal records of it, the first one's."""
+    of = ["dump", "backend", "dtype", *IDENTITY["audit"]]
+    first = pl.col("config") == pl.col("config").min().over(of)
+    return audit.filter((pl.col("role") != "anchor") | first)
+
+
 def _record(folder: Path, config: str) -> dict[str, Any] | None:
     """What a configuration stands for, where its record can be read."""
     try:
@@ -245,10 +251,12 @@ def _record(folder: Path, config: str) -> dict[str, Any] | None:
 
 
 def _budgets(record: dict[str, Any] | None) -> str:
-    """The budgets and extras of a configuration, or its selectors."""
+    """The budgets and extras of a configuration, its selectors, or its presses and backend."""
     found = record or {}
     if isinstance(extras := found.get("extras"), dict):
         return ": s+extra " + " ".join(f"{s}+{extra}" for s, extra in extras.items())
     if isinstance(chosen := found.get("selectors"), list):
         return ": " + " ".join(str(each.get("name")) for each in chosen if isinstance(each, dict))
+    if isinstance(presses := found.get("presses"), list):
+        return f": {' '.join(map(str, presses))} on {found.get('backend')}"
     return ""

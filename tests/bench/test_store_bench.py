@@ -109,7 +109,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
                 shard = frame.with_columns(pl.col(pl.Float64) * (1 - 0.1 * number / SHARDS), *literals)
                 number += 1
                 shard = shard.with_columns(kappa=1 / (1 - pl.col("closable"))).select(*TABLES["instances"])
-                path = shards.path("instances", document, layer, config_id(CONFIG))
+                path = shards.path("instances", document, layer, config=config_id(CONFIG))
                 path.write_bytes(sealed(shard))
     yield folder
     shutil.rmtree(home)  # pytest would keep it for three runs

@@ -1,0 +1,203 @@
+"""Kept sets on attention rows: against slow sums written down here, the objective, and a proof."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ceiling.audit.budget import Arm, Budget
+from ceiling.audit.ceilings import ANSWER, QUESTION, Judge
+from ceiling.audit.press import FULL, resolve
+from ceiling.audit.shared_pass import Request
+from ceiling.certify import certify
+from ceiling.objective import forced_error
+from ceiling.problem import InputError, Row
+from ceiling.search import DEGENERATE
+
+CLOSE = 1e-9
+"""Relative, and absolute in units of sigma: both sides sum at most 40 terms in float64."""
+
+SNAPKV, KNORM = resolve("snapkv"), resolve("knorm")
+GROUP, KV, D = 2, 2, 3
+
+
+def layer(rng: np.random.Generator, n: int, window: int | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+    """Causal softmax rows of `GROUP` x `KV` heads, float32, and values."""
+    logits = torch.tensor(rng.normal(scale=2, size=(GROUP * KV, n, n)))
+    seen = torch.ones(n, n).tril().bool()
+    if window is not None:
+        seen &= ~torch.ones(n, n).tril(-window).bool()
+    weights = logits.masked_fill(~seen, -torch.inf).softmax(-1).float()
+    return weights, torch.tensor(rng.normal(size=(KV, n, D)), dtype=torch.float32)
+
+
+def chosen(rng: np.random.Generator, among: int, count: int) -> list[torch.Tensor]:
+    return [torch.tensor(np.sort(rng.choice(among, count, replace=False))) for _ in range(KV)]
+
+
+def slow(
+    weights: torch.Tensor, values: torch.Tensor, kept: list[torch.Tensor], span: int, positions: list[int]
+) -> list[dict[str, float]]:
+    """Every row by the definitions: one key after another, no arrays of sets."""
+    told = []
+    for kv in range(KV):
+        for p in positions:
+            for h in range(kv * GROUP, (kv + 1) * GROUP):
+                masses = weights[h, p, : p + 1].double().numpy()
+                masses = masses / masses.sum()
+                v = values[kv, : p + 1].double().numpy()
+                mu = sum(m * x for m, x in zip(masses, v, strict=True))
+                far = [float(np.linalg.norm(x - mu)) for x in v]
+                sigma = sum(m * f**2 for m, f in zip(masses, far, strict=True)) ** 0.5
+                own = {int(j) for j in kept[kv] if j <= p} | {j for j in range(span, p + 1)} | {p}
+                own = {j for j in own if masses[j] > 0}
+                by_mass = sorted((j for j in range(p + 1) if masses[j] > 0), key=lambda j: (-masses[j], j))
+                top = set(by_mass[: len(own)])
+
+                def error(keys: set[int], masses: Any = masses, v: Any = v, mu: Any = mu) -> float:
+                    mass = sum(masses[j] for j in sorted(keys))
+                    mean = sum(masses[j] * v[j] for j in sorted(keys)) / mass
+                    return float(np.linalg.norm(mean - mu))
+
+                everything = len(own) == len(by_mass)
+                told.append(
+                    {
+                        "count": len(own),
+                        "kept_mass": float(sum(masses[j] for j in own)),
+                        "top_mass": float(sum(masses[j] for j in top)),
+                        "error": 0.0 if everything else error(own) / sigma,
+                        "e_top": 0.0 if everything else error(top) / sigma,
+                        "bound": 0.0
+                        if everything
+                        else 2
+                        * max(far[j] for j in by_mass)
+                        * sum(masses[j] for j in by_mass[len(own) :])
+                        / sigma,
+                    }
+                )
+    return told
+
+
+def aggregated(rows: list[dict[str, float]]) -> dict[str, float | None]:
+    fair = [row for row in rows if row["e_top"] > DEGENERATE]
+    if not fair:
+        return dict.fromkeys(rows[0]) | {"rows": 0, "error_over_top": None}
+    means: dict[str, float | None] = {name: float(np.mean([row[name] for row in fair])) for name in fair[0]}
+    ratio = float(np.median([row["error"] / row["e_top"] for row in fair]))
+    return means | {"rows": len(fair), "error_over_top": ratio}
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    context=st.integers(4, 20),
+    question=st.integers(1, 5),
+    prefix=st.integers(0, 3),
+    answer=st.integers(0, 6),
+    window=st.none() | st.integers(1, 12),
+    arms=st.lists(st.sampled_from(list(Arm)), min_size=1, max_size=3, unique=True),
+    data=st.data(),
+)
+def test_columns_are_those_of_slow_sums(seed, context, question, prefix, answer, window, arms, data):
+    rng = np.random.default_rng(seed)
+    weights, values = layer(rng, context + question + prefix + answer, window)
+    kept = {}
+    for arm in arms:
+        for press in (SNAPKV, KNORM):
+            among = arm.compressed(context, question)
+            kept[Request(arm, press, Budget("slots", 3))] = chosen(
+                rng, among, data.draw(st.integers(1, among))
+            )
+    judge = Judge(context, question, prefix, answer)
+    judge.on_layer(7, weights, values, values, kept)
+    end = context + question
+    where = {QUESTION: list(range(max(context, end - 2), end))}
+    if answer:
+        where[ANSWER] = [end + prefix - 1 + k for k in range(min(answer, 4))]
+    found = {(request, told["rows_of"]): told for request, told in judge.records()}
+    assert set(found) == {(request, kind) for request in kept for kind in where}
+    for (request, kind), told in found.items():
+        span = request.arm.compressed(context, question)
+        expected = aggregated(slow(weights, values, kept[request], span, where[kind]))
+        assert told["layer"] == 7
+        for name, value in expected.items():
+            close = value if value is None else pytest.approx(value, rel=CLOSE, abs=CLOSE)
+            assert told[name] == close, name
+
+
+def judged(kept: list[torch.Tensor], weights: torch.Tensor, values: torch.Tensor, n: int) -> dict[str, Any]:
+    """The answer row of a text of `n` tokens, one of them the question and one the answer."""
+    judge = Judge(n - 2, 1, 0, 1)
+    judge.on_layer(0, weights, values, values, {Request(Arm.AGNOSTIC, SNAPKV, Budget("slots", 3)): kept})
+    return next(told for _, told in judge.records() if told["rows_of"] == ANSWER)
+
+
+def test_the_heaviest_keys_have_ratio_one():
+    rng = np.random.default_rng(0)
+    n = 30
+    _, values = layer(rng, n)
+    masses = np.r_[rng.permutation(np.geomspace(1, 1e-3, n - 2)), 2.0]  # the row's own key is the heaviest
+    weights = torch.zeros(GROUP * KV, n, n, dtype=torch.float32)
+    weights[:, n - 2, : n - 1] = torch.tensor(masses / masses.sum()).float()
+    top = torch.tensor(np.sort(np.argsort(-masses[:-1])[:5]))
+    told = judged([top] * KV, weights, values, n)
+    assert told["count"] == 6
+    assert told["error_over_top"] == pytest.approx(1, rel=CLOSE)
+    assert told["kept_mass"] == pytest.approx(told["top_mass"], rel=CLOSE)
+    other = torch.tensor(np.sort(np.argsort(-masses[:-1])[3:8]))
+    assert judged([other] * KV, weights, values, n)["error_over_top"] > 1.2
+
+
+def test_keeping_everything_leaves_no_row_to_judge():
+    weights, values = layer(np.random.default_rng(1), 20)
+    told = judged([torch.arange(18)] * KV, weights, values, 20)
+    assert told["rows"] == 0
+    assert told["error_over_top"] is None
+    almost = judged([torch.arange(1, 18)] * KV, weights, values, 20)
+    assert almost["rows"] == GROUP * KV
+    assert almost["error"] > 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_errors_lie_between_what_is_proved(seed):
+    rng = np.random.default_rng(seed)
+    n, count = 24, 4
+    weights, values = layer(rng, n)
+    kept = chosen(rng, n - 2, count - 1)
+    told = judged(kept, weights, values, n)
+    lower, errors = [], []
+    for h in range(GROUP * KV):
+        row = Row(weights[h, n - 2, : n - 1].numpy(), values[h // GROUP, : n - 1].numpy())
+        mu = row.masses @ row.values
+        sigma = np.sqrt(row.masses @ np.square(row.values - mu).sum(axis=1))
+        lower.append(certify(row, count, nodes=5000).lower / sigma)
+        errors.append(forced_error(row, [*kept[h // GROUP].tolist(), n - 2]) / sigma)
+    assert told["rows"] == GROUP * KV
+    assert min(lower) > 0
+    assert told["error"] == pytest.approx(np.mean(errors), rel=1e-6)  # Row takes float32 weights its own way
+    assert np.mean(lower) <= min(told["error"], told["e_top"])
+    assert told["e_top"] <= told["bound"]
+
+
+def test_equal_sets_are_judged_alike_and_the_anchor_is_not():
+    rng = np.random.default_rng(3)
+    weights, values = layer(rng, 20)
+    kept = chosen(rng, 15, 4)
+    first = Request(Arm.AGNOSTIC, SNAPKV, Budget("slots", 4))
+    second = Request(Arm.AWARE_SCORES, KNORM, Budget("slots", 4))
+    anchor = Request(Arm.AGNOSTIC, FULL, None)
+    judge = Judge(15, 2, 1, 2)
+    judge.on_layer(0, weights, values, values, {anchor: [torch.arange(15)] * KV, first: kept, second: kept})
+    told = judge.records()
+    assert {request for request, _ in told} == {first, second}
+    by_request = {r: [record for request, record in told if request == r] for r in (first, second)}
+    assert by_request[first] == by_request[second]
+
+
+def test_without_attention_rows_there_is_nothing_to_judge():
+    _, values = layer(np.random.default_rng(0), 8)
+    with pytest.raises(InputError, match="eager"):
+        Judge(5, 1, 1, 1).on_layer(0, None, values, values, {})
