@@ -70,6 +70,7 @@ class Judge:
         measured: dict[str, list[Tensor]] = {QUESTION: [], ANSWER: []}
         for kv in range(len(values)):
             held, which = self._held(requests, [kept[request][kv] for request in requests], values.shape[1])
+            held, which = held.to(values.device), which.to(values.device)
             dense = values[kv].double()
             for p, kind in self.rows:
                 rows = weights[kv * group : (kv + 1) * group, p, : p + 1].double()

@@ -246,7 +246,11 @@ AUDIT: dict[str, Column] = _AUDITED | {
 AUDIT_CEILINGS: dict[str, Column] = _AUDITED | {
     "layer": Column(_WHOLE, "", "layer of the model, from 0"),
     "rows_of": Column(_TEXT, "", "whose attention rows: question or answer"),
-    "rows": Column(_WHOLE, "rows", "judged: query heads times positions, degenerate ones left out"),
+    "rows": Column(
+        _WHOLE,
+        "rows",
+        "judged: query heads times positions, less those where nothing is evicted or e_top is degenerate",
+    ),
     "count": Column(_REAL, "keys", "kept and visible to a row, mean"),
     "kept_mass": Column(_REAL, "probability", "mass of the kept set, mean"),
     "top_mass": Column(_REAL, "probability", "mass of the top-mass set of as many keys, mean"),
