@@ -40,8 +40,11 @@ OTHERS = (
 )
 """Presses beyond the roster that need no network."""
 
-DRAWING = ("compactor", "leverage_score", "random:seed=3")
-"""Presses whose scores draw."""
+DRAWING = ("compactor:sketch_dimension=4", "leverage_score:sketch_dimension=4", "random:seed=3")
+"""Presses whose scores draw. Sketches have fewer dimensions than keys: otherwise all of them score alike."""
+
+REPLAYED = 1.9
+"""Times the full cache that kvzip's storages come to at least: the text twice, less its template."""
 
 FLOAT32 = 4
 """Bytes of an entry: all that is counted here is in float32."""
@@ -269,7 +272,7 @@ def bytes_checks(model: Any, prompt: Prompt) -> Checks:
         wanted = full if press.kind.masks else counted
         right = stored == counted and (elements is None or elements == wanted)
         replays = press.name == "kvzip"  # what it hands back are views of the text read twice
-        right &= storage is None or (storage > 1.9 * full if replays else storage == wanted)
+        right &= storage is None or (storage > REPLAYED * full if replays else storage == wanted)
         yield f"{press.label}: bytes as counted", right
 
 

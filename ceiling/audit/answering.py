@@ -122,7 +122,7 @@ def answer_instance(
         first = first or passed
         share = (process_time() - start) / len(passed.kept)
         asked = {"question": number}
-        own = _native(harness, setting, posed, question, arms, passed)
+        own = _native(harness, setting, posed, question, arms)
         for request, told in _answers(harness, setting, posed, question, passed, own):
             record = asked | _identity(request) | told
             record["seconds"] += share
@@ -177,7 +177,6 @@ def _native(
     posed: Posed,
     question: PosedQuestion,
     arms: Sequence[Arm],
-    passed: Passed,
 ) -> dict[Request, Native]:
     """The caches of presses that kvpress runs by itself, each in a prefill of its own."""
     context, asked = posed.context_ids.tolist(), question.question_ids.tolist()
@@ -242,7 +241,7 @@ def _answers(
 
 
 def _parts(wanted: Sequence[Request], passed: Passed, context: int, question: int) -> Iterator[list[Request]]:
-    """Requests whose caches fit beside each other, of one budget together."""
+    """Requests whose caches fit beside each other."""
     whole = sum(2 * keys[:, : context + question].numel() * keys.element_size() for keys in passed.keys)
     part: list[Request] = []
     taken = 0.0
