@@ -24,7 +24,7 @@ def test_the_roster_is_known_without_kvpress():
     trivial = ["random", "knorm", "streaming_llm"]
     nine = [*real, *trivial]
     assert [press.label for press in DEFAULT] == nine
-    assert [press.label for press in ROSTER] == [*nine, "full", "adakv:storage=ragged"]
+    assert [press.label for press in ROSTER] == [*nine, "full", "adakv:storage=ragged", "snapkv:window=16"]
     assert [resolve(press.label) for press in ROSTER] == list(ROSTER)
     assert {press.name for press in DEFAULT if press.role == "trivial"} == {
         "random",
