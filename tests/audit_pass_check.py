@@ -205,7 +205,7 @@ def controls(model: Any) -> Iterator[tuple[str, list[str]]]:
         )
     ]
     yield "a question changes nothing for blind presses", blind
-    drawing = Request(Arm.AGNOSTIC, resolve("compactor"), half)
+    drawing = Request(Arm.AGNOSTIC, resolve("compactor:sketch_dimension=4"), half)
     state = torch.random.get_rng_state()
     twice = [
         passed(model, text, order, "sdpa").kept[drawing] for order in ([drawing], [random, snapkv, drawing])

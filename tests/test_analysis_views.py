@@ -128,7 +128,8 @@ def test_the_main_texts_are_counted_as_the_figures_count_them(view):
 def test_a_store_without_instances_has_empty_views(view):
     empty = view(pl.LazyFrame(schema=TABLES["instances"])).collect()
     assert empty.height == 0
-    assert {"model", "s", "n"} <= set(empty.columns)
+    counts = set() if view is VIEWS["fits"] else {"trivial", "degenerate"}  # a fit has no rows of these
+    assert {"model", "s", "n"} | counts <= set(empty.columns)
 
 
 def test_every_view_is_compared_with_its_table():
@@ -138,10 +139,14 @@ def test_every_view_is_compared_with_its_table():
 @pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
 def test_a_model_under_two_configurations_is_refused(view):
     frame = hand_made({}, {"dump": "e", "config": "d"}, {"model": "other", "config": "x"})
+    if view is VIEWS["fits"]:  # deferred: it is refused, by its table, when it is collected
+        with pytest.raises(InputError, match=r"toy was enumerated under configurations c, d.*--config"):
+            view(frame.lazy()).collect()
+        return
     with pytest.raises(
-        InputError, match=r"toy was enumerated under (several )?configurations,? c(, | and )d.*--config"
+        InputError, match=r"toy was enumerated under several configurations, c and d .*--config"
     ):
-        view(frame.lazy()).collect()
+        view(frame.lazy())
 
 
 @pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)

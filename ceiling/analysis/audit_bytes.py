@@ -14,11 +14,11 @@ from ceiling.analysis.audit_cells import (
     average,
     boards,
     budget_order,
-    estimate,
     paired_note,
     ranked,
 )
 from ceiling.analysis.audit_gate import ANCHOR, ASKED, gate
+from ceiling.analysis.bootstrap import estimate
 from ceiling.analysis.tables import table
 from ceiling.problem import InputError
 

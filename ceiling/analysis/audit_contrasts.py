@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ceiling.analysis.audit_cells import DRAWS, budget_order, estimate, resamplings
+from ceiling.analysis.audit_cells import DRAWS, budget_order, resamplings
 from ceiling.analysis.audit_gate import ANCHOR, ASKED, gate, records
-from ceiling.analysis.bootstrap import FEWEST_DOCUMENTS
+from ceiling.analysis.bootstrap import FEWEST_DOCUMENTS, estimate
 from ceiling.analysis.tables import table
 from ceiling.kernels.paired import resampled_means
 from ceiling.problem import InputError

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ceiling.analysis.audit_cells import DRAWS, estimate, resamplings
+from ceiling.analysis.audit_cells import DRAWS, resamplings
 from ceiling.analysis.audit_gate import ANCHOR, ASKED, gate
 from ceiling.analysis.audit_verdicts import AGNOSTIC, ALL_AXES, AWARE, column, verdict_table
-from ceiling.analysis.bootstrap import FEWEST_DOCUMENTS
+from ceiling.analysis.bootstrap import FEWEST_DOCUMENTS, estimate
 from ceiling.analysis.tables import table
 from ceiling.kernels.paired import resampled_means
 from ceiling.problem import InputError

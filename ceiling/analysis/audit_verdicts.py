@@ -16,12 +16,12 @@ from ceiling.analysis.audit_cells import (
     Board,
     average,
     boards,
-    estimate,
     families,
     first_best,
     paired_note,
     ranked,
 )
+from ceiling.analysis.bootstrap import estimate
 from ceiling.analysis.tables import table
 from ceiling.problem import InputError
 

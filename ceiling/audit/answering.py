@@ -126,9 +126,9 @@ def answer_instance(
         for request, told in _answers(harness, setting, posed, question, passed, own):
             record = asked | _identity(request) | told
             record["seconds"] += share
-            written[Arm(request.arm)][0].append(record)
+            written[request.arm][0].append(record)
         for request, judged in [] if judge is None else judge.records():
-            written[Arm(request.arm)][1].append(asked | _identity(request) | judged)
+            written[request.arm][1].append(asked | _identity(request) | judged)
     common = _common(setting, posed)
     return {
         arm: (_columns(audit, common), _columns(judged, common)) for arm, (audit, judged) in written.items()
@@ -182,7 +182,7 @@ def _native(
     context, asked = posed.context_ids.tolist(), question.question_ids.tolist()
     found = {}
     for request in (r for arm in arms for r in setting.native_requests(arm)):
-        arm, budget = Arm(request.arm), request.budget
+        arm, budget = request.arm, request.budget
         span = (context + asked)[: arm.compressed(len(context), len(asked))]
         assert budget is not None
         exact = ratio_for(budget.kept(arm, len(context), len(asked)), len(span))
@@ -209,13 +209,11 @@ def _answers(
     context, asked = len(posed.context_ids), len(question.question_ids)
     sizes = windows(harness.model)
     for after in (True, False):  # whether the question is read after eviction
-        wanted = [r for r in (*passed.kept, *own) if (Arm(r.arm) is not Arm.AWARE_KVPRESS) is after]
+        wanted = [r for r in (*passed.kept, *own) if (r.arm is not Arm.AWARE_KVPRESS) is after]
         tokens = [*(question.question_ids.tolist() if after else []), *question.prefix_ids.tolist()]
         for part in _parts(wanted, passed, context, asked):
             caches = {
-                r: own[r].cache
-                if r in own
-                else _held(r, passed, Arm(r.arm).compressed(context, asked), sizes)
+                r: own[r].cache if r in own else _held(r, passed, r.arm.compressed(context, asked), sizes)
                 for r in part
             }
             ids = {r: cache.kept_id() for r, cache in caches.items()}
@@ -287,7 +285,7 @@ def _memory(
     read: int,
 ) -> dict[str, Any]:
     """Bytes promised, held and to be had, and how many slots are attended to."""
-    arm = Arm(request.arm)
+    arm = request.arm
     length = arm.compressed(context, question)
     count = length if request.budget is None else request.budget.kept(arm, context, question)
     entry = [2 * len(k) * k.shape[2] * k.element_size() for k in passed.keys]  # bytes of a token, by layer

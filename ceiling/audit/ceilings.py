@@ -6,7 +6,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ceiling.audit.budget import Arm
 from ceiling.audit.shared_pass import Request
 from ceiling.problem import InputError
 from ceiling.search import DEGENERATE
@@ -90,7 +89,7 @@ class Judge:
         left = torch.zeros(len(requests), n, dtype=torch.bool)
         for number, (request, own) in enumerate(zip(requests, kept, strict=True)):
             left[number, own.cpu()] = True
-            left[number, Arm(request.arm).compressed(self.context, self.question) :] = True
+            left[number, request.arm.compressed(self.context, self.question) :] = True
         return torch.unique(left, dim=0, return_inverse=True)
 
     def _aggregate(self, layer: int, kind: str, requests: Sequence[Request], found: Tensor) -> None:

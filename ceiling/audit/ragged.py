@@ -12,6 +12,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface, AttentionMaskInterface
 
 from ceiling.audit.held import HeldCache, HeldLayer
+from ceiling.capture import attention_of
 
 _numbers = itertools.count()  # one registry name for each open use
 
@@ -223,29 +224,11 @@ def attending(model: Any, batch: RaggedBatch) -> Iterator[None]:
     AttentionInterface.register(name, batch.attend)
     AttentionMaskInterface.register(name, _no_mask)  # attention masks by itself
     try:
-        with using(model, name):
+        with attention_of(model, name):
             yield
     finally:
         AttentionInterface._global_mapping.pop(name)
         AttentionMaskInterface._global_mapping.pop(name)
-
-
-@contextlib.contextmanager
-def using(model: Any, name: str) -> Iterator[None]:
-    """Let all of a model's attention run under the implementation `name`, for the length of the block."""
-    configs = {id(m.config): m.config for m in model.modules() if hasattr(m, "config")}.values()
-    before = [
-        (config, config._attn_implementation_internal)
-        for config in configs
-        if hasattr(config, "_attn_implementation_internal")
-    ]
-    try:
-        for config, _ in before:
-            config._attn_implementation_internal = name
-        yield
-    finally:
-        for config, implementation in before:
-            config._attn_implementation_internal = implementation
 
 
 def _no_mask(**_: Any) -> None:

@@ -16,7 +16,7 @@ from ceiling.audit.kinds import STORAGE
 from ceiling.audit.press import Press
 from ceiling.audit.refusals import windows
 from ceiling.audit.selection import best, best_of_layer
-from ceiling.capture.refusals import check_length
+from ceiling.capture import attention_of, check_length
 from ceiling.problem import InputError
 
 
@@ -148,13 +148,9 @@ def hooked(backbone: nn.Module, backend: str, after: Callable[..., None]) -> Ite
     modules = [layer.self_attn for layer in backbone.layers]
     before = [dict(vars(module)) for module in modules]
     children = [dict(module._modules) for module in modules]
-    configs = {id(m.config): m.config for m in backbone.modules() if hasattr(m, "config")}.values()
-    implementations = [(config, config._attn_implementation_internal) for config in configs]
     with contextlib.ExitStack() as stack:
         stack.callback(_restore, modules, before, children)
-        for config, implementation in implementations:
-            stack.callback(setattr, config, "_attn_implementation_internal", implementation)
-            config._attn_implementation_internal = backend
+        stack.enter_context(attention_of(backbone, backend))
         for module in modules:
             module.rotary_emb = backbone.rotary_emb
             stack.callback(module.register_forward_hook(after, with_kwargs=True).remove)

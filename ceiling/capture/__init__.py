@@ -6,6 +6,7 @@ from ceiling.capture.architecture import probe as probe
 from ceiling.capture.backends import backend as backend
 from ceiling.capture.cost import forward_seconds as forward_seconds
 from ceiling.capture.cost import layer_bytes as layer_bytes
+from ceiling.capture.hooks import attention_of as attention_of
 from ceiling.capture.hooks import capture as capture
 from ceiling.capture.positions import sample_positions as sample_positions
 from ceiling.capture.recording import CaptureError as CaptureError
@@ -19,6 +20,7 @@ __all__ = [
     "CaptureError",
     "Layer",
     "Recording",
+    "attention_of",
     "backend",
     "capture",
     "check_length",

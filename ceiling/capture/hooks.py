@@ -72,7 +72,7 @@ def capture(
 
     with contextlib.ExitStack() as stack:
         name = stack.enter_context(_registered(recording, backend(model)))
-        stack.enter_context(_attention(backbone, name))
+        stack.enter_context(attention_of(backbone, name))
         stack.callback(backbone.register_forward_pre_hook(before, with_kwargs=True).remove)
         yield recording
     missing = sorted(set(range(backbone.config.num_hidden_layers)) - recording.seen)
@@ -120,9 +120,9 @@ def _registered(recording: Recording, implementation: str) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _attention(backbone: nn.Module, name: str) -> Iterator[None]:
-    """Let every module of the backbone use the attention function `name`, for the length of the block."""
-    found = [module.config for module in backbone.modules() if hasattr(module, "config")]
+def attention_of(model: nn.Module, name: str) -> Iterator[None]:
+    """Let every module of `model` use the attention function `name`, for the length of the block."""
+    found = [module.config for module in model.modules() if hasattr(module, "config")]
     configs = {id(config): config for config in found if hasattr(config, "_attn_implementation_internal")}
     before = [(config, config._attn_implementation_internal) for config in configs.values()]
     try:

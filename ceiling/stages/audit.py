@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 from ceiling import models, texts
 from ceiling.audit.answering import ENGINE, Harness, Setting, answer_instance
 from ceiling.audit.budget import Arm, Budget
+from ceiling.audit.decode import stop_ids
 from ceiling.audit.ladder import default_tasks
-from ceiling.audit.press import DEFAULT, FULL, ROSTER, Press, resolve
+from ceiling.audit.press import FULL, ROSTER, Press, resolve
 from ceiling.audit.refusals import facts
 from ceiling.capture import check_length, forward_seconds
 from ceiling.problem import InputError
@@ -188,8 +189,8 @@ def plan(
     model, text : str
         See `ceiling.models.resolve` and `ceiling.texts.open_text`; the text is the haystack.
     presses : sequence of str, optional
-        As `ceiling.audit.press.resolve` takes them; by default the nine of the paper, and AdaKV with its
-        choice enforced in storage. The full cache is always run.
+        As `ceiling.audit.press.resolve` takes them; by default the nine of the paper, AdaKV with its
+        choice enforced in storage, and SnapKV at a window of 16. The full cache is always run.
     budgets : sequence of str
         ``ratio=0.5``, ``slots=128``, ``held=0.5``; see `ceiling.audit.budget.Budget`.
     arms : sequence of str, optional
@@ -340,8 +341,6 @@ def _tables(plan: Plan) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1)
 def _loaded(folder: models.ModelFolder, device: str, dtype: str) -> Harness:
-    from ceiling.audit.decode import stop_ids
-
     model = models.load(folder, device, dtype).model
     coder = models.tokenizer(folder)
     return Harness(model, coder, stop_ids(coder, model))
@@ -351,4 +350,4 @@ def _harness(plan: Plan) -> Harness:
     return _loaded(plan.folder, plan.device, plan.dtype)
 
 
-__all__ = ["ARMS", "DEFAULT", "Done", "Plan", "Unit", "plan", "prepare", "run", "run_units"]
+__all__ = ["ARMS", "Done", "Plan", "Unit", "plan", "prepare", "run", "run_units"]
