@@ -10,10 +10,11 @@ from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedM
 
 from ceiling.capture.backends import backend, functions
 from ceiling.capture.positions import ROWS, sample_positions
-from ceiling.capture.recording import CaptureError, Layer, Recording
+from ceiling.capture.recording import Layer, Recording
 from ceiling.capture.refusals import check_call, check_model
+from ceiling.capture.rows import CaptureError
 
-_numbers = itertools.count()  # one registry name for each open capture
+_numbers = itertools.count()  # one registry name for each function
 
 
 @contextlib.contextmanager
@@ -71,7 +72,8 @@ def capture(
         recording.positions = recording.positions or sample_positions(tokens, ROWS, seed=0, document=0)
 
     with contextlib.ExitStack() as stack:
-        name = stack.enter_context(_registered(recording, backend(model)))
+        compute, mask = functions(backend(model))
+        name = stack.enter_context(registered(_recorded(recording, compute), mask))
         stack.enter_context(attention_of(backbone, name))
         stack.callback(backbone.register_forward_pre_hook(before, with_kwargs=True).remove)
         yield recording
@@ -80,10 +82,8 @@ def capture(
         raise CaptureError(f"layers {missing} did not run inside the capture; run one whole forward in it")
 
 
-@contextlib.contextmanager
-def _registered(recording: Recording, implementation: str) -> Iterator[str]:
-    """Put an attention function that records, and its mask function, into transformers' registries."""
-    compute, mask_function = functions(implementation)
+def _recorded(recording: Recording, compute: Callable[..., Any]) -> Callable[..., Any]:
+    """The attention function `compute`, whose calls `recording` takes part in."""
 
     def attention(
         module: nn.Module,
@@ -108,10 +108,16 @@ def _registered(recording: Recording, implementation: str) -> Iterator[str]:
         )
         return output, None
 
-    name = f"ceiling_capture_{next(_numbers)}"
+    return attention
+
+
+@contextlib.contextmanager
+def registered(attention: Callable[..., Any], mask: Callable[..., Any]) -> Iterator[str]:
+    """Put an attention function and its mask function into transformers' registries; yields their name."""
+    name = f"ceiling_{next(_numbers)}"
     AttentionInterface.register(name, attention)
     # Without a mask function of the same name a windowed model silently runs full attention.
-    AttentionMaskInterface.register(name, mask_function)
+    AttentionMaskInterface.register(name, mask)
     try:
         yield name
     finally:

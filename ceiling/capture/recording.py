@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ceiling.capture.backends import RowMask, soft_capped
+from ceiling.capture.backends import RowMask
 from ceiling.capture.positions import check_positions
+from ceiling.capture.rows import CaptureError, softmax_rows
 
 FIDELITY_TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 4e-3, torch.float16: 4e-3}
 """Largest ``‖Σ p v − o‖∞ / Σ p ‖v‖∞`` of a row (relative, no unit) by the model's dtype: rounding alone
@@ -16,10 +17,6 @@ stays below about 1e-5 in float32 and half a unit in the last place, 2e-3, in bf
 scale or head is far above.  4e-3 is the paper's stop (arXiv 2608.25230)."""
 
 _TINY = torch.finfo(torch.float32).tiny  # keeps 0/0 out of the deviation where all visible values are 0
-
-
-class CaptureError(RuntimeError):
-    """The captured rows are not what the model computed, or it did not compute what was expected."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -119,15 +116,11 @@ class Recording:
         if layer in self.seen:
             raise CaptureError(f"layer {layer} ran twice; run one forward inside one capture")
         self.seen.add(layer)
-        rows = self._rows(query.device)
-        n = key.shape[2]
         scale = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
-        bias, visible = _bias(mask, rows, n)
-        _check_visible(layer, visible.tolist(), self.positions, window)
-
-        grouped = query[0, :, rows].float().unflatten(0, (key.shape[1], -1))  # kv_heads, group, rows, d
-        logits = torch.einsum("kgrd,knd->kgrn", grouped, key[0].float()).flatten(0, 1).mul_(scale)
-        masses = torch.softmax(soft_capped(logits, soft_cap).add_(bias), dim=-1)  # heads, rows, N
+        rows = self._rows(query.device)
+        masses = softmax_rows(
+            query, key, mask, rows, scaling=scale, window=window, soft_cap=soft_cap, layer=layer
+        )
         deviation = _deviation(masses, value[0].float(), output[0, rows].float())
         self._check_fidelity(layer, deviation.cpu(), query.dtype)
 
@@ -166,32 +159,6 @@ class Recording:
             f"layer {layer}, head {head}, position {self.positions[row]}: the captured row's output deviates "
             f"from the model's by {float(deviation[head, row]):.3g} (limit {tolerance:g} in {dtype})"
         )
-
-
-def _bias(mask: Tensor | RowMask | None, rows: Tensor, n: int) -> tuple[Tensor, Tensor]:
-    """Additive float32 bias [1 or heads, rows, N], and how many keys each row sees in the first head."""
-    if mask is None:
-        visible = torch.arange(n, device=rows.device)[None, None, :] <= rows[None, :, None]
-    elif isinstance(mask, RowMask):
-        visible = mask.visible(rows, 0, n)[None]
-    else:
-        picked = mask[0, :, rows.to(mask.device), :n].to(rows.device)
-        if picked.dtype != torch.bool:  # additive: hidden keys carry the dtype's lowest number, or -inf
-            return picked.float(), (picked[0] > torch.finfo(picked.dtype).min / 2).sum(-1)
-        visible = picked
-    bias = torch.zeros(visible.shape, dtype=torch.float32, device=rows.device)
-    return bias.masked_fill_(~visible, -math.inf), visible[0].sum(-1)
-
-
-def _check_visible(layer: int, visible: list[int], positions: Sequence[int], window: int | None) -> None:
-    """A row must see the last `window` keys up to its position: the dump's manifest says so."""
-    for count, position in zip(visible, positions, strict=True):
-        expected = position + 1 if window is None else min(window, position + 1)
-        if count != expected:
-            raise CaptureError(
-                f"layer {layer}, position {position}: the mask shows {count} keys, expected {expected} "
-                f"({'plain causal' if window is None else f'window {window}'})"
-            )
 
 
 def _deviation(masses: Tensor, values: Tensor, output: Tensor) -> Tensor:
