@@ -1,4 +1,5 @@
 # demo: the main job, from nothing.  panel: every table of the paper on two families, resumable at every step.
+# paper: the panel, held-out loss, the audit, and the gallery of all their figures; hours, resumable.
 # audit: published eviction methods at matched budgets, and its figures; resumable.
 # test, check: what CI runs.  lock: refresh the exact versions.
 PYTHON ?= python3
@@ -9,10 +10,13 @@ PANEL ?= panel
 GROUP ?= paper
 AUDIT ?= audit
 GRID ?=
+LOSS ?=
+LOSS_TEXTS ?= python-
+GALLERY ?= figures
 CERTIFY ?= --instances 40 --mass-floor none,0.9 --seconds 10
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo panel audit test check bench lock
+.PHONY: demo panel audit paper test check bench lock
 
 demo: $(VENV)/.installed
 	$(BIN)/ceiling demo --out demo
@@ -29,6 +33,13 @@ panel: $(VENV)/.installed
 audit: $(VENV)/.installed
 	$(BIN)/python jobs/audit.py --store $(AUDIT)/store $(GRID)
 	$(BIN)/ceiling figures --store $(AUDIT)/store --out $(AUDIT)/figures
+
+paper: panel audit
+	for dump in $(PANEL)/dumps/*$(LOSS_TEXTS)*/; do \
+		$(BIN)/python jobs/loss.py --dump "$$dump" --store $(PANEL)/store $(LOSS) || exit; \
+	done
+	$(BIN)/ceiling figures --store $(PANEL)/store --out $(PANEL)/figures --only figure4
+	$(BIN)/ceiling gallery --figures $(PANEL)/figures --figures $(AUDIT)/figures --out $(GALLERY)
 
 test: $(VENV)/.installed
 	-$(BIN)/ceiling models --fetch smollm2-135m

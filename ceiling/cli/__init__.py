@@ -14,6 +14,8 @@ from ceiling.cli import (
     demo,
     enumerate,
     figures,
+    gallery,
+    loss,
     models,
     query,
     score,
@@ -38,9 +40,11 @@ app.command("capture")(capture.capture)
 app.command("enumerate")(enumerate.enumerate_dump)
 app.command("certify")(certify.certify)
 app.command("score")(score.score)
+app.command("loss")(loss.loss)
 app.command("audit")(audit.audit)
 app.command("query")(query.query)
 app.command("figures")(figures.figures)
+app.command("gallery")(gallery.gallery)
 app.command("sweep")(sweep.sweep)
 app.command("zero-error")(zero_error.zero_error)
 app.add_typer(store.app, name="store")

@@ -19,14 +19,15 @@ MAP_BUDGET = 8
 """Keys: the dropped mass at this budget says which cells the map calls flat (arXiv 2608.25230, section 4)."""
 
 
-def median_dropped(dump: Dump) -> np.ndarray:
+def median_dropped(dump: Dump, without: int | None = None) -> np.ndarray:
     """Median over documents and rows of the mass beyond the `MAP_BUDGET` largest, [captured layers, heads].
 
-    Of the very dump that is scored: the map is fitted where it is judged, as favourable as can be to it.
-    A row that is no softmax counts as 0 here; `spread` names it, and nothing of its document is scored.
+    Of all documents of a dump, or of all but one. Where none is left out, the map is fitted where it is
+    judged, as favourable as can be to it. A row that is no softmax counts as 0 here; `spread` names it, and
+    nothing of its document is scored.
     """
     medians = np.empty((len(dump.layers), dump.heads))
-    documents = [dump.document(i) for i in range(dump.n_documents)]
+    documents = [dump.document(i) for i in range(dump.n_documents) if i != without]
     for at, layer in enumerate(dump.layers):
         dropped = [_dropped(document.masses(layer)) for document in documents]
         medians[at] = np.median(np.nan_to_num(np.concatenate(dropped, axis=1)), axis=1)

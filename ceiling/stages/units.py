@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from threadpoolctl import threadpool_limits
 
@@ -23,6 +23,10 @@ class Unit(NamedTuple):
     layer: int
 
 
+Numbered = TypeVar("Numbered", bound=tuple[int, ...])
+"""A unit, whose fields are the numbers that its shard is named for."""
+
+
 class Target(NamedTuple):
     """Where shards come from and go to; all that finds one beside its unit.
 
@@ -40,7 +44,7 @@ class Target(NamedTuple):
     table: str
     config: str
 
-    def missing(self, units: Iterable[Unit]) -> tuple[Unit, ...]:
+    def missing(self, units: Iterable[Numbered]) -> tuple[Numbered, ...]:
         """The units whose shards do not exist yet."""
         shards = Shards(self.store, self.id)
         return tuple(u for u in units if not is_whole(shards.path(self.table, *u, config=self.config)))
@@ -55,8 +59,8 @@ class Target(NamedTuple):
         write_small_tables(dump, shards)
 
     def commit(
-        self, units: Iterable[Unit], compute: Callable[[Dump, Unit], Columns]
-    ) -> Iterator[tuple[Unit, Columns | None, float]]:
+        self, units: Iterable[Numbered], compute: Callable[[Dump, Numbered], Columns]
+    ) -> Iterator[tuple[Numbered, Columns | None, float]]:
         """Do and commit units one by one; yields each with its content and seconds.
 
         The content is None where another run committed the unit in the meantime: its shard is kept. Serial,

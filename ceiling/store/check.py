@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ceiling.problem import InputError
 from ceiling.store.examine import examine, shared_rows
 from ceiling.store.layout import Place, Unit, are_apart, place_of, unit_name
-from ceiling.store.schema import AUDITED, CONFIGURED
+from ceiling.store.schema import AUDITED, CONFIGURED, UNIT
 from ceiling.store.shards import COMPACTED, config_id, is_abandoned
 
 
@@ -276,7 +276,11 @@ class _Scan:
         """
         for table in (t for t in CONFIGURED[1:] if t not in AUDITED):
             for config in self.configurations(table, dump):
-                if not self.health.records.get((dump, config), {}).get("manifest"):
+                if "layer" not in UNIT[table]:  # how many documents were wanted, no record says
+                    place = Place(table, dump, config)
+                    there = {*self.units.get(place, ()), *self.broken.get(place, ())}
+                    self.find_missing(place, {(n,) for n in range(max(there)[0])})
+                elif not self.health.records.get((dump, config), {}).get("manifest"):
                     self.find_missing(Place(table, dump, config), wanted or self.shown(dump, table))
 
     def shown(self, dump: str, of: str = "instances") -> set[Unit]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from ceiling.store.schema import AUDITED, CONFIGURED, TABLES
+from ceiling.store.schema import AUDITED, CONFIGURED, TABLES, UNIT
 
 _SHARD = re.compile(
     rf"(?P<table>{'|'.join(TABLES)})/dump=(?P<dump>[^/]+)(/config=(?P<config>[^/]+))?/(?P<name>[^/]+)\.parquet"
@@ -18,7 +18,7 @@ _AUDIT_UNIT = re.compile(r"(?P<task>[a-z][a-z0-9_+=,]*)\.(?P<instance>\d{5,})\.(
 _PART = re.compile(r"part-\d{5,}")
 
 Unit = tuple[Any, ...]
-"""What a shard holds: document and perhaps layer; of the audit a task, its instance and an arm."""
+"""What a shard holds: see `ceiling.store.schema.UNIT`."""
 
 
 class Place(NamedTuple):
@@ -75,7 +75,7 @@ def place_of(relative: str, compacted: bool) -> tuple[Place | None, bool]:
     if place.table in AUDITED:
         return _of_audit(place, shard["name"])
     unit = _UNIT.fullmatch(shard["name"])
-    if unit is None or (unit["layer"] is None) == (place.table in CONFIGURED):
+    if unit is None or (unit["layer"] is not None) != ("layer" in UNIT[place.table]):
         return place, False
     numbers = tuple(int(n) for n in (unit["document"], unit["layer"]) if n is not None)
     return place._replace(unit=numbers), shard["name"] == unit_name(*numbers)
@@ -106,11 +106,14 @@ def are_apart(table: str, records: Iterable[Mapping[str, Any] | None]) -> bool:
     """Whether configurations of one dump, by their records, may be read together: no two answer the same.
 
     Of table ``scores`` they may where they share no rule, so that a rule of one's own, scored later, stands
-    beside the others; of the audit where they share no press at a budget on a backend in a dtype, and posed
-    the same instances to the same model.
+    beside the others; of ``losses`` where they share none at a budget and all else is alike; of the audit
+    where they share no press at a budget on a backend in a dtype, and posed the same instances to the same
+    model.
     """
     if table == "scores":
         return all(a and b and not a & b for a, b in combinations(map(_rules, records), 2))
+    if table == "losses":
+        return all(_lose_apart(a, b) for a, b in combinations(records, 2))
     if table in AUDITED:
         return all(_answer_apart(a, b) for a, b in combinations(records, 2))
     return False
@@ -122,6 +125,20 @@ def _answer_apart(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None
         return False
     a, b = _presses(one), _presses(other)
     return a is not None and b is not None and not a & b
+
+
+def _lose_apart(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> bool:
+    """Whether two records of losses are of other rules or budgets on the same continuations."""
+    if not one or not other:
+        return False
+    alike, own = [], []
+    for record in (one, other):
+        alike.append({name: value for name, value in record.items() if name not in ("selectors", "budgets")})
+        try:
+            own.append({(each["name"], s) for each in record["selectors"] for s in record["budgets"]})
+        except (TypeError, KeyError):
+            return False
+    return alike[0] == alike[1] and not own[0] & own[1]
 
 
 def _rules(record: Mapping[str, Any] | None) -> set[tuple[str, str]]:

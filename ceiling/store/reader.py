@@ -17,12 +17,13 @@ COMMANDS = {
     "certificates": "certify",
     "zero_errors": "zero-error",
     "scores": "score",
+    "losses": "loss",
     "audit": "audit",
     "audit_ceilings": "audit",
 }
 """What fills each table of results."""
 
-APART = {"scores": ("selector", "reading", "allocation")}
+APART = {"scores": ("selector", "reading", "allocation"), "losses": ("rule", "s")}
 """What configurations of a dump may differ in and still be read together where only columns tell; of audits
 columns do not tell all that `layout.are_apart` asks for."""
 
@@ -89,7 +90,7 @@ class Store:
 
     Attributes
     ----------
-    instances, certificates, zero_errors, scores, audit, audit_ceilings, documents, rows : polars.LazyFrame
+    instances, certificates, zero_errors, scores, losses, audit, audit_ceilings, documents, rows : LazyFrame
         Columns as in `ceiling.store.schema`.
     """
 
@@ -119,6 +120,11 @@ class Store:
     def scores(self) -> pl.LazyFrame:
         """One row per query row, head, budget, selector, reading and allocation."""
         return self.table("scores")
+
+    @property
+    def losses(self) -> pl.LazyFrame:
+        """One row per document, budget, rule, and choice of cells that are balanced instead."""
+        return self.table("losses")
 
     @property
     def audit(self) -> pl.LazyFrame:

@@ -178,6 +178,37 @@ SCORES: dict[str, Column] = _INSTANCE | {
     "seconds": Column(_REAL, "s", "CPU time of choosing and scoring, the unit's mean"),
 }
 
+LOSSES: dict[str, Column] = {
+    "dump": Column(_TEXT, "", "id of the captured dump, 12 hex digits: whose texts, and whose map"),
+    "config": Column(_TEXT, "", "id of what determines the records, 8 hex digits: see config.json"),
+    "model": Column(_TEXT, "", "id of the model"),
+    "document": Column(_WHOLE, "", "document of the dump, from 0"),
+    "s": Column(_WHOLE, "keys", "kept by every row that predicts, in every head; all where it sees fewer"),
+    "rule": Column(_TEXT, "", "selector of the cells (layer, head) that are not balanced, per query"),
+    "balanced": Column(
+        _TEXT,
+        "",
+        "cells where balancing chooses instead: none, all, flat (by the map of the other documents), or "
+        "random (as many)",
+    ),
+    "draw": Column(_WHOLE, "", "number of the random choice of cells, from 0; 0 where nothing is drawn"),
+    "cells": Column(_WHOLE, "cells", "layers times heads"),
+    "balanced_cells": Column(_WHOLE, "cells", "where balancing chooses"),
+    "context": Column(_WHOLE, "tokens", "read densely before the first prediction"),
+    "tokens": Column(_WHOLE, "tokens", "predicted"),
+    "loss": Column(_REAL, "nats/token", "cross-entropy of the next token, mean"),
+    "dense_loss": Column(_REAL, "nats/token", "the same of the unmodified model"),
+    "kl": Column(_REAL, "nats/token", "divergence of the unmodified model's distribution from this, mean"),
+    "agreement": Column(_REAL, "ratio", "tokens of which both hold the same word most likely"),
+    "kept_mass": Column(_REAL, "probability", "mean over layers, heads and predicting rows"),
+    "deviation": Column(
+        _REAL, "logits", "largest difference of the unrestricted operator from the unmodified model"
+    ),
+    "engine": Column(_TEXT, "", "what computed it, with its version"),
+    "host": Column(_TEXT, "", "name of the computing machine"),
+    "seconds": Column(_REAL, "s", "CPU time of the record"),
+}
+
 _AUDITED: dict[str, Column] = {
     "dump": Column(_TEXT, "", "id of the audited model: weights and tokenizer, 12 hex digits"),
     "config": Column(_TEXT, "", "id of what determines the records, 8 hex digits: see config.json"),
@@ -256,15 +287,25 @@ AUDIT_CEILINGS: dict[str, Column] = _AUDITED | {
     "top_mass": Column(_REAL, "probability", "mass of the top-mass set of as many keys, mean"),
     "error": Column(_REAL, "ratio", "forced error of the kept set over sigma, mean"),
     "e_top": Column(_REAL, "ratio", "the same of the top-mass set"),
-    "e_balance": Column(_REAL, "ratio", "the same after balancing swaps from top-mass; null where not taken"),
+    "e_balance": Column(
+        _REAL,
+        "ratio",
+        "the same after balancing swaps from top-mass, of the question's last row and the answer's first "
+        "alone; null where not taken",
+    ),
     "bound": Column(
         _REAL, "ratio", "2 D m / sigma, m the top-mass set's dropped mass: above e_top, proved; mean"
     ),
     "e_lower": Column(
-        _REAL, "ratio", "proved lower bound of any such set's error over sigma; null above small budgets"
+        _REAL,
+        "ratio",
+        "proved lower bound of any such set's error over sigma, mean of the rows of e_balance; 0 for a row "
+        "where no proof ended or more than 32 keys are kept; null where that many are in all, or not taken",
     ),
     "error_over_top": Column(_REAL, "ratio", "median of error / e_top over the rows"),
-    "balance_over_top": Column(_REAL, "ratio", "median of e_balance / e_top; null where not taken"),
+    "balance_over_top": Column(
+        _REAL, "ratio", "median of e_balance / e_top over these two rows; null where not taken"
+    ),
     "engine": Column(_TEXT, "", "the judge and its version"),
     "host": Column(_TEXT, "", "name of the computing machine"),
 }
@@ -295,6 +336,7 @@ COLUMNS: dict[str, dict[str, Column]] = {
     "certificates": CERTIFICATES,
     "zero_errors": ZERO_ERRORS,
     "scores": SCORES,
+    "losses": LOSSES,
     "audit": AUDIT,
     "audit_ceilings": AUDIT_CEILINGS,
     "documents": DOCUMENTS,
@@ -314,6 +356,7 @@ IDENTITY: dict[str, tuple[str, ...]] = {
     "certificates": ("document", "layer", "head", "position", "s", "mass_floor"),
     "zero_errors": ("document", "layer", "head", "position", "s", "bits"),
     "scores": ("document", "layer", "head", "position", "s", "selector", "reading", "allocation"),
+    "losses": ("document", "s", "rule", "balanced", "draw"),
     "audit": _OF_AUDIT,
     "audit_ceilings": (*_OF_AUDIT, "layer", "rows_of"),
     "documents": ("document",),
@@ -325,14 +368,12 @@ CONFIGURED = tuple(table for table, columns in COLUMNS.items() if "config" in co
 """Tables of results: a shard a unit, in a folder a configuration."""
 
 AUDITED = tuple(table for table, columns in COLUMNS.items() if "arm" in columns)
-"""Tables of the audit, whose units are a task's instance in an arm; of all others a document and layer."""
+"""Tables of the audit, whose units are a task's instance in an arm."""
 
 UNIT: dict[str, tuple[str, ...]] = {
     table: ("task", "instance", "arm")
     if table in AUDITED
-    else ("document", "layer")
-    if table in CONFIGURED
-    else ("document",)
-    for table in COLUMNS
+    else tuple(name for name in ("document", "layer") if name in columns)
+    for table, columns in COLUMNS.items()
 }
 """What a shard of each table is named for; its rows agree in it."""
