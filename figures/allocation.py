@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ceiling.analysis import readable
+from ceiling.analysis import findings_kept, readable
 from ceiling.analysis.allocation import allocation_table
 from ceiling.analysis.contexts import of_text, texts_note
 from ceiling.cli.figures import arguments
@@ -41,7 +41,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     note = texts_note(store.scores, store.documents, args.text)
     tables = {"Errors over the uniform allocation's": readable(ours, [*SHOWN, *MASS], ["allocation"])}
     caption = f"{CAPTION}\n\n{rests_on} {note}"
-    for path in write(args.out, "allocation", allocation_lines(ours), ours, caption, tables):
+    drawn, found = allocation_lines(ours), findings_kept.allocation(ours)
+    for path in write(args.out, "allocation", drawn, ours, caption, tables, found, args.command):
         print(path)
 
 

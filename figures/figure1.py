@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from ceiling.analysis import beside, ceiling_table, counts, differences, of_text, texts_note
+from ceiling.analysis import beside, ceiling_table, counts, differences, findings, of_text, texts_note
 from ceiling.analysis.summary import LOWER_BOUND
 from ceiling.cli.figures import arguments
 from ceiling.plots import ceiling_bars, write
@@ -38,7 +38,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     }
     note = f"{counts(ours)} {texts_note(store.instances, store.documents, args.text)}"
     caption = f"{CAPTION} {LOWER_BOUND}\n\n{differ}\n\n{note}"
-    for path in write(args.out, "figure1", ceiling_bars(ours, paper), ours, caption, tables):
+    drawn, found = ceiling_bars(ours, paper), findings.figure1(ours, paper)
+    for path in write(args.out, "figure1", drawn, ours, caption, tables, found, args.command):
         print(path)
 
 

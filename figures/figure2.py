@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 
 from ceiling import analysis
-from ceiling.analysis import beside, by_context, cell_map, counts, map_table, of_text, readable, texts_note
+from ceiling.analysis import beside, by_context, cell_map, counts, findings, map_table, of_text, readable
 from ceiling.analysis.agreement import AGREEMENT
 from ceiling.analysis.cells import FLAT_MASS, MAP_BUDGET
 from ceiling.analysis.instances import COLUMNS
@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     instances = of_text(store.instances, store.documents, args.text).select(COLUMNS).collect()
     cells, ours = cell_map(instances), map_table(instances)
     within, prediction = analysis.cell_predictions(instances), analysis.prediction_table(instances)
-    texts = by_context(store.instances.select(COLUMNS), store.documents)
+    agreement = analysis.agreement_table(by_context(store.instances.select(COLUMNS), store.documents))
     paper = pl.read_csv(REFERENCE)
     stated = pl.read_csv(REFERENCE, infer_schema=False).filter(pl.col("quantity").str.ends_with("auc"))
     differ = analysis.differences(pl.concat([ours, prediction], how="diagonal"), stated.drop("s"))
@@ -46,12 +46,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         "AUC of dropped mass for κ̂ > 1.11, and the label's logistic fit": fits,
         "Within cells": analysis.cell_summary(within),
         "Calibration of the pooled fit, by decile of dropped mass": analysis.calibration_table(instances),
-        "Agreement of the map between texts": analysis.agreement_table(texts),
+        "Agreement of the map between texts": agreement,
     }
-    note = f"{counts(ours)} {texts_note(store.instances, store.documents, args.text)}"
+    note = f"{counts(ours)} {analysis.texts_note(store.instances, store.documents, args.text)}"
     data = cells.join(within, on=["model", "layer", "head"], how="left", maintain_order="left")
     caption = f"{CAPTION} Between texts, {AGREEMENT}\n\n{differ}\n\n{note}"
-    for path in write(args.out, "figure2", cell_maps(cells, ours), data, caption, tables):
+    drawn, found = cell_maps(cells, ours), findings.figure2(ours, prediction, agreement, paper)
+    for path in write(args.out, "figure2", drawn, data, caption, tables, found, args.command):
         print(path)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from ceiling.analysis import readable
+from ceiling.analysis import findings_kept, readable
 from ceiling.analysis.contexts import of_text, texts_note
 from ceiling.analysis.selection import (
     READING,
@@ -47,7 +47,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     }
     note = texts_note(store.scores, store.documents, args.text)
     caption = f"{CAPTION}\n\n{READING}\n\n{against_paper(ranges)}\n\n{rests_on(ours)} {note}"
-    for path in write(args.out, "figure3", selector_dots(ours, paper), ours, caption, tables):
+    drawn, found = selector_dots(ours, paper), findings_kept.figure3(ours, ranges, paper)
+    for path in write(args.out, "figure3", drawn, ours, caption, tables, found, args.command):
         print(path)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from ceiling.analysis import beside, counts, differences, readable
+from ceiling.analysis import beside, counts, differences, findings_kept, readable
 from ceiling.analysis.contexts import of_text, texts_note
 from ceiling.analysis.group_vote import group_vote_table
 from ceiling.cli.figures import arguments
@@ -38,7 +38,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     note = texts_note(store.scores, store.documents, args.text)
     stated = paper.with_columns(pl.col("low", "high").cast(pl.String))
     caption = f"{CAPTION} {differences(ours, stated)}\n\n{counts(ours)} {note}"
-    for path in write(args.out, "group_vote", vote_dots(ours, paper), ours, caption, tables):
+    drawn, found = vote_dots(ours, paper), findings_kept.group_vote(ours, paper)
+    for path in write(args.out, "group_vote", drawn, ours, caption, tables, found, args.command):
         print(path)
 
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from ceiling.analysis import certification_table, counts, interval_table, of_text, texts_note
+from ceiling.analysis import counts, findings_kept, interval_table, of_text, texts_note
 from ceiling.analysis.certificates import floor_name
-from ceiling.analysis.certification import PROVED, SEMANTICS
+from ceiling.analysis.certification import PROVED, SEMANTICS, certification_table
 from ceiling.cli.figures import arguments
 from ceiling.plots import interval_panels, write
 
@@ -28,11 +28,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     ours = interval_table(certificates)
     names = [floor_name(floor) for floor in ours["mass_floor"]]
     shown = ours.select("model", pl.Series("floor", names, dtype=pl.String), "s", "decile", *SHOWN)
-    note = counts(certification_table(certificates))
-    note += f" {texts_note(store.certificates, store.documents, args.text)}"
+    whole = certification_table(certificates)
+    note = f"{counts(whole)} {texts_note(store.certificates, store.documents, args.text)}"
     caption = f"{CAPTION}\n\n{SEMANTICS}\n\n{PROVED}\n\nAn instance counts once under each floor. {note}"
     tables = {"Medians by decile of dropped mass": shown}
-    for path in write(args.out, "intervals", interval_panels(ours), ours, caption, tables):
+    drawn, found = interval_panels(ours), findings_kept.intervals(ours, whole)
+    for path in write(args.out, "intervals", drawn, ours, caption, tables, found, args.command):
         print(path)
 
 

@@ -1,14 +1,16 @@
 """Looseness of the pool: what its best set misses, by layer and budget."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import polars as pl
 
-from ceiling.analysis import certification_table, counts, looseness, looseness_table, of_text, texts_note
-from ceiling.analysis.certification import PROVED, SEMANTICS
+from ceiling.analysis import counts, findings_kept, looseness, looseness_table, of_text, texts_note
+from ceiling.analysis.certification import PROVED, SEMANTICS, certification_table
 from ceiling.cli.figures import arguments
 from ceiling.plots import looseness_dots, write
 
+REFERENCE = Path(__file__).parent / "reference" / "forced_weights_table7_certification.csv"
 CAPTION = """**Looseness.** By how much the best set known of *all* keys undercuts the best of the candidate
 pool, 1 − es_upper/e_pool, for every instance certified without a mass floor (dots; hollow where the
 interval is open), and its median over bands of neighbouring layers, each of at least ten instances where
@@ -31,7 +33,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     note += f" {texts_note(store.certificates, store.documents, args.text)}"
     caption = f"{CAPTION}\n\n{SEMANTICS}\n\n{PROVED}\n\nCertified: {note}"
     tables = {"Medians by layers": table}
-    for path in write(args.out, "looseness", looseness_dots(rows, table), rows, caption, tables):
+    drawn, found = looseness_dots(rows, table), findings_kept.looseness(rows, pl.read_csv(REFERENCE))
+    for path in write(args.out, "looseness", drawn, rows, caption, tables, found, args.command):
         print(path)
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import polars as pl
 
-from ceiling.analysis import by_context, counts, differences, of_text, predictor_table, readable, texts_note
+from ceiling.analysis import by_context, counts, differences, findings, of_text, readable, texts_note
 from ceiling.analysis.instances import COLUMNS
-from ceiling.analysis.predictors import MEANING, missing_note
+from ceiling.analysis.predictors import MEANING, missing_note, predictor_table
 from ceiling.analysis.thresholds import RANKED, RATES, roc_table, threshold_table
 from ceiling.cli.figures import arguments
 from ceiling.plots import prediction_curves, write
@@ -48,8 +48,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     rests_on = counts(ours.filter(pl.col("s").is_null(), predictor="dropped_mass"))
     notes = (missing_note(ours), rests_on, texts_note(store.instances, store.documents, args.text))
     caption = f"{CAPTION} {RANKED}\n\n{differ}\n\n{' '.join(filter(None, notes))}"
-    drawn = prediction_curves(roc, sweep, ours, MEANING)
-    for path in write(args.out, "prediction", drawn, data, caption, tables):
+    drawn, found = prediction_curves(roc, sweep, ours, MEANING), findings.prediction(ours, stated)
+    for path in write(args.out, "prediction", drawn, data, caption, tables, found, args.command):
         print(path)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ceiling.analysis import readable
+from ceiling.analysis import findings_kept, readable
 from ceiling.analysis.contexts import of_text, texts_note
 from ceiling.analysis.selection import READING, rests_on, selector_table
 from ceiling.cli.figures import arguments
@@ -36,7 +36,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     }
     note = texts_note(store.scores, store.documents, args.text)
     caption = f"{CAPTION}\n\n{READING}\n\n{rests_on(ours)} {note}"
-    for path in write(args.out, "selection", selector_grid(ours), ours, caption, tables):
+    drawn, found = selector_grid(ours), findings_kept.selection(ours)
+    for path in write(args.out, "selection", drawn, ours, caption, tables, found, args.command):
         print(path)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from ceiling.analysis import counts, differences, native_table, of_text, texts_note
+from ceiling.analysis import counts, differences, findings, native_table, of_text, texts_note
 from ceiling.analysis.instances import ALL_FAMILIES
 from ceiling.analysis.native import (
     READING,
@@ -43,7 +43,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     notes = (sources(ours), missing, counts(families), texts_note(store.instances, *texts))
     caption = f"{CAPTION}\n\n{differ}\n\n{' '.join(filter(None, notes))}"
     tables = {"Ours, then the paper's": native_beside(ours, paper)}
-    for path in write(args.out, "table1", native_lines(families, long), ours, caption, tables):
+    drawn, found = native_lines(families, long), findings.table1(ours, long)
+    for path in write(args.out, "table1", drawn, ours, caption, tables, found, args.command):
         print(path)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from ceiling.analysis import by_context, content_table, counts, differences, of_text, ranges
+from ceiling.analysis import by_context, content_table, counts, differences, findings, of_text, ranges
 from ceiling.analysis.content import CONTENT, content_beside
 from ceiling.analysis.contexts import lengths_note
 from ceiling.analysis.instances import COLUMNS
@@ -39,7 +39,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     tables = {"Ours, then the paper's": content_beside(ours, paper)}
     numeric = paper.with_columns(pl.col(CONTENT).cast(pl.Float64))
     figure = content_bars(ours, numeric, PANELS, "paper")
-    for path in write(args.out, "table2", figure, ours, caption, tables):
+    found = findings.table2(ours, paper)
+    for path in write(args.out, "table2", figure, ours, caption, tables, found, args.command):
         print(path)
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import polars as pl
 
-from ceiling.analysis import beside_rows, counts, differences, of_text, panel_table, ranges, texts_note
-from ceiling.analysis.panel import PANEL, READING
+from ceiling.analysis import beside_rows, counts, differences, findings, of_text, ranges, texts_note
+from ceiling.analysis.panel import PANEL, READING, panel_table
 from ceiling.cli.figures import arguments
 from ceiling.plots import panel_dots, write
 
@@ -38,7 +38,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     caption = f"{CAPTION}\n\n{differ}\n\n{note}"
     tables = {"Ours, then the paper's": beside_rows(ours, paper, PANEL)}
     numbers = paper.with_columns(pl.col("^(auc|edge|rho|median)_.*$").cast(pl.Float64))
-    for path in write(args.out, "table6", panel_dots(ours, numbers, PANELS), ours, caption, tables):
+    drawn, found = panel_dots(ours, numbers, PANELS), findings.table6(ours, numbers)
+    for path in write(args.out, "table6", drawn, ours, caption, tables, found, args.command):
         print(path)
 
 

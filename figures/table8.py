@@ -10,13 +10,13 @@ from ceiling.analysis import (
     budget_profile,
     counts,
     differences,
+    findings,
     of_text,
-    penalty_fit,
     ranges,
     readable,
     texts_note,
 )
-from ceiling.analysis.penalty import CAVEAT
+from ceiling.analysis.penalty import CAVEAT, penalty_fit
 from ceiling.analysis.profile import IMPROVED, PROFILE
 from ceiling.cli.figures import arguments
 from ceiling.plots import profile_lines, write
@@ -51,7 +51,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     note = f"{counts(ours)} {texts_note(store.instances, store.documents, args.text)}"
     caption = f"{CAPTION} {CAVEAT}\n\n{differences(rows, ranges(text, PROFILE, 's'))}\n\n{note}"
     both = pl.concat([rows, theirs], how="diagonal")
-    for path in write(args.out, "table8", profile_lines(ours, paper), both, caption, tables):
+    drawn, found = profile_lines(ours, paper), findings.table8(ours, paper)
+    for path in write(args.out, "table8", drawn, both, caption, tables, found, args.command):
         print(path)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from ceiling.analysis import counts
+from ceiling.analysis import counts, findings
 from ceiling.analysis.contexts import TASKS, context, lengths_note, of_text, texts_note
 from ceiling.analysis.tasks import task_table, verdicts_readable
 from ceiling.cli.figures import arguments
@@ -36,15 +36,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     main_text = of_text(store.instances, store.documents, None if one else args.text)
     ours = task_table(instances, store.documents, store.rows, main_text)
     everything = ours.filter(quantity="closable_median").unique("model", keep="first", maintain_order=True)
+    paper = pl.read_csv(REFERENCE, schema_overrides={"paper": pl.String})
     tables = {
         "Verdicts": verdicts_readable(ours),
-        "Registered by the paper": pl.read_csv(REFERENCE, schema_overrides={"paper": pl.String}),
+        "Registered by the paper": paper,
     }
     note = texts_note(main_text, store.documents).removeprefix("Text: ")
     ids = context(store.documents).filter(pl.col("text").str.starts_with(TASKS))["dump"].to_list()
     lengths = lengths_note(instances.filter(pl.col("dump").is_in(ids)), store.documents)
     caption = f"{CAPTION}\n\n{counts(everything)} Tasks: {lengths}. Main text: {note}"
-    for path in write(args.out, "tasks", task_bounds(ours), ours, caption, tables):
+    drawn, found = task_bounds(ours), findings.tasks(ours, paper)
+    for path in write(args.out, "tasks", drawn, ours, caption, tables, found, args.command):
         print(path)
 
 

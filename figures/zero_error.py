@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ceiling.analysis import answer_table, of_text, solving_times, texts_note
+from ceiling.analysis import answer_table, findings_kept, of_text, solving_times, texts_note
 from ceiling.cli.figures import arguments
 from ceiling.plots import time_lines, write
 
@@ -31,7 +31,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     note += f" {texts_note(store.zero_errors, store.documents, args.text)}"
     tables = {"Answers": answers, "Seconds by keys, bits and engine": times}
-    for path in write(args.out, "zero_error", time_lines(times), times, f"{CAPTION}\n\n{note}", tables):
+    drawn, found, caption = (
+        time_lines(times),
+        findings_kept.zero_error(answers, times),
+        f"{CAPTION}\n\n{note}",
+    )
+    for path in write(args.out, "zero_error", drawn, times, caption, tables, found, args.command):
         print(path)
 
 

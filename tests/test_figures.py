@@ -1,5 +1,6 @@
 """The figure scripts, run as a user runs them, on a toy store; and the command that runs them all."""
 
+import json
 import re
 import runpy
 from pathlib import Path
@@ -21,10 +22,10 @@ from tests.toy_store import (
 )
 
 SCRIPTS = sorted(p.stem for p in scripts_folder().glob("*.py") if not p.stem.startswith("_"))
-OF_ROWS = [name for name in SCRIPTS if not name.startswith("audit_")]
-"""What is drawn of attention rows; the audit's figures have tests of their own."""
+OF_ROWS = [name for name in SCRIPTS if name != "figure4" and not name.startswith("audit_")]
+"""What is drawn of attention rows; the figures of losses and of the audit have tests of their own."""
 
-SUFFIXES = (".csv", ".md", ".pdf", ".png")
+SUFFIXES = (".csv", ".json", ".md", ".pdf", ".png")
 
 
 TEXTS = {"python-docs": "d0c5d0c5d0c5", "python-code": "c0dec0dec0de", "task:needle": "7a5c7a5c7a5c"}
@@ -175,7 +176,8 @@ def test_a_script_runs_alone(store, tmp_path, capsys):
     """The command runs each the same way."""
     script = runpy.run_path(str(scripts_folder() / "table8.py"))
     script["main"](["--store", str(store), "--out", str(tmp_path)])
-    assert [Path(line).suffix for line in capsys.readouterr().out.split()] == [".png", ".pdf", ".csv", ".md"]
+    written = [Path(line).suffix for line in capsys.readouterr().out.split()]
+    assert written == [".png", ".pdf", ".csv", ".md", ".json"]
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -189,6 +191,14 @@ def test_a_text_is_counted_alone_and_named(store, tmp_path, text, n):
     note = (tmp_path / "table6.md").read_text()
     assert f"Text: {n}, 1,024 tokens a document (the paper's: 4,096 and more: " in note
     assert "of ours). Left out: " in note
+
+
+@pytest.mark.parametrize("name", OF_ROWS)
+def test_every_figure_says_its_finding(drawn, name):
+    card = json.loads((drawn / f"{name}.json").read_text())
+    assert set(card) == {"title", "sentence", "n", "interval", "paper", "command"}
+    assert all(card.values())
+    assert card["command"].endswith(f" --only {name}")
 
 
 @pytest.mark.parametrize("name", OF_ROWS)

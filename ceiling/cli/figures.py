@@ -2,6 +2,7 @@
 
 import argparse
 import runpy
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -25,24 +26,22 @@ def figures(
     ] = None,
 ) -> None:
     """Draw the figures of a store: each as PNG, PDF, CSV and Markdown beside the paper's numbers."""
-    scripts = {path.stem: path for path in sorted(scripts_folder().glob("*.py")) if path.stem[0] != "_"}
-    names = list(scripts) if only is None else [name.strip() for name in only.split(",")]
+    there = scripts()
+    names = list(there) if only is None else [name.strip() for name in only.split(",")]
     for name in names:
-        if name not in scripts:
-            raise InputError(f"only: no figure {name!r}; there are {', '.join(scripts)}")
-    arguments = ["--store", str(store), "--out", str(out)]
-    for option, value in (("--config", config), ("--text", text)):
-        arguments += [] if value is None else [option, value]
+        if name not in there:
+            raise InputError(f"only: no figure {name!r}; there are {', '.join(there)}")
+    arguments = ["--out", str(out), *_chosen(str(store), config, text)]
     refused: dict[str, list[str]] = {}  # reasons, and the figures they stand against
     for name in dict.fromkeys(names):
         try:
             # Run as files, not imported: they stand above the package, which must not know them.
-            runpy.run_path(str(scripts[name]))["main"](arguments)
+            runpy.run_path(str(there[name]))["main"](arguments)
         except InputError as error:
             if only is not None or str(error).startswith("out: "):
                 raise
             refused.setdefault(str(error), []).append(name)
-    if sum(map(len, refused.values())) == len(scripts):
+    if sum(map(len, refused.values())) == len(there):
         raise InputError(min(refused, key=_rank))
     for reason, without in refused.items():
         are = "is" if len(without) == 1 else "are"
@@ -59,13 +58,30 @@ def _rank(said: str) -> tuple[bool, bool, bool]:
 
 
 def arguments(description: str | None, argv: Sequence[str] | None) -> argparse.Namespace:
-    """Parse what every figure script takes: ``--store``, ``--out``, ``--config`` and ``--text``."""
+    """Parse what every figure script takes: ``--store``, ``--out``, ``--config`` and ``--text``.
+
+    `command` of what is returned draws the figures of the same store; `ceiling.plots.write`, which knows
+    the figure's name, adds ``--only``.
+    """
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--store", required=True, help="folder of the store, or the URI of a copy")
     parser.add_argument("--out", type=Path, default=Path("figures-out"), help="folder to write into")
     parser.add_argument("--config", help="one configuration, where the store holds several")
     parser.add_argument("--text", help="count this text's rows; if absent all but code and tasks")
-    return parser.parse_args(argv)
+    args = parser.parse_args(argv)
+    args.command = shlex.join(["ceiling", "figures", *_chosen(args.store, args.config, args.text)])
+    return args
+
+
+def _chosen(store: str, config: str | None, text: str | None) -> list[str]:
+    """Options as they are written on the command line, without those that were not given."""
+    given = (("--store", store), ("--config", config), ("--text", text))
+    return [word for option, value in given if value is not None for word in (option, value)]
+
+
+def scripts() -> dict[str, Path]:
+    """The figure scripts, by the names of their figures."""
+    return {path.stem: path for path in sorted(scripts_folder().glob("*.py")) if path.stem[0] != "_"}
 
 
 def scripts_folder() -> Path:

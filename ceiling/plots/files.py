@@ -1,6 +1,8 @@
-"""Files of a figure: one name, four forms, each whole or absent, the same bytes every time."""
+"""Files of a figure: one name, several forms, each whole or absent, the same bytes every time."""
 
+import json
 import os
+import re
 from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
@@ -9,6 +11,8 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from ceiling import durable
+from ceiling.analysis.finding import Finding
+from ceiling.plots.gallery import Card
 from ceiling.plots.style import style
 from ceiling.problem import InputError
 
@@ -26,8 +30,10 @@ def write(
     data: pl.DataFrame,
     caption: str,
     tables: Mapping[str, pl.DataFrame],
+    finding: Finding | None = None,
+    command: str = "",
 ) -> list[Path]:
-    """Write `name`.png, .pdf, .csv and .md into the folder `out`.
+    """Write `name`.png, .pdf, .csv and .md, and of a finding .json, into the folder `out`.
 
     Parameters
     ----------
@@ -39,9 +45,13 @@ def write(
     data : polars.DataFrame
         What is drawn, for the CSV file; nulls are empty fields.
     caption : str
-        Begins the Markdown file.
+        Begins the Markdown file; what it begins with in bold is the title.
     tables : mapping of str to polars.DataFrame
         Headings and tables of the Markdown file.
+    finding : Finding, optional
+        For the JSON file, a `ceiling.plots.gallery.Card`.
+    command : str
+        Draws figures of the same store, as `ceiling.cli.figures.arguments` has it; ``--only`` is added.
 
     Returns
     -------
@@ -59,13 +69,21 @@ def write(
     sections = (f"## {heading}\n\n{markdown(table)}" for heading, table in tables.items())
     parts = [f"![{name}]({name}.png)", caption, *sections]
     contents[".md"] = ("\n\n".join(parts) + "\n").encode()
+    if finding is not None:
+        card = Card(_title(caption, name), *finding, command=f"{command} --only {name}")
+        contents[".json"] = (json.dumps(card._asdict(), ensure_ascii=False, indent=2) + "\n").encode()
+    return put(out, {f"{name}{suffix}": content for suffix, content in contents.items()})
+
+
+def put(folder: Path, contents: Mapping[str, bytes]) -> list[Path]:
+    """Write files, each whole or absent, into a folder that is made when absent; raises as `write` does."""
     try:
-        out.mkdir(parents=True, exist_ok=True)
-        if not os.access(out, os.W_OK):
+        folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK):
             raise PermissionError(13, "Permission denied")
     except OSError as error:
-        raise InputError(f"out: {out} is no folder that can be written to ({error.strerror})") from None
-    return [_written(out / f"{name}{suffix}", content) for suffix, content in contents.items()]
+        raise InputError(f"out: {folder} is no folder that can be written to ({error.strerror})") from None
+    return [_written(folder / name, content) for name, content in contents.items()]
 
 
 def markdown(frame: pl.DataFrame) -> str:
@@ -73,6 +91,12 @@ def markdown(frame: pl.DataFrame) -> str:
     head = f"| {' | '.join(frame.columns)} |\n|{'---|' * frame.width}"
     rows = ("| " + " | ".join(_cell(value) for value in row) + " |" for row in frame.iter_rows())
     return "\n".join([head, *rows])
+
+
+def _title(caption: str, name: str) -> str:
+    """The bold head of a caption, without its full stop; `name` where there is none."""
+    head = re.match(r"\*\*(.+?)\.?\*\*", caption, re.DOTALL)
+    return " ".join(head[1].split()) if head else name
 
 
 def _cell(value: object) -> str:
