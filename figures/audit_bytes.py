@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from ceiling.analysis import audit_findings
 from ceiling.analysis.audit_bytes import bytes_table, cost_table, matched_table
 from ceiling.analysis.audit_gate import gate
 from ceiling.analysis.audit_notes import as_text, rests_on
@@ -35,7 +36,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     if audit["question"].max() != 0:
         tables["Cost of an answer"] = cost_table(audit)
     caption = f"{CAPTION}\n\n{rests_on(audit, ours['interval'][0])}"
-    for path in write(args.out, "audit_bytes", share_lines(ours), ours, caption, tables):
+    found = audit_findings.audit_bytes(ours, audit)
+    for path in write(args.out, "audit_bytes", share_lines(ours), ours, caption, tables, found, args.command):
         print(path)
 
 

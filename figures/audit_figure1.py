@@ -5,6 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
+from ceiling.analysis import audit_findings
 from ceiling.analysis.audit_cells import NATURAL, cell_table
 from ceiling.analysis.audit_notes import as_text, rests_on
 from ceiling.analysis.audit_reference import (
@@ -50,7 +51,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     differ = paper_differs(drawn, paper, VERDICTS)
     caption = f"{CAPTION}\n\n{differ} {NOT_AUDITED}\n\n{rests_on(audit, ours['interval'][0])}"
     figure = flip_plot(drawn, cells, numeric(paper, VERDICTS))
-    for path in write(args.out, "audit_figure1", figure, cells, caption, tables):
+    found = audit_findings.audit_figure1(drawn, paper, audit)
+    for path in write(args.out, "audit_figure1", figure, cells, caption, tables, found, args.command):
         print(path)
 
 

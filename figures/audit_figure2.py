@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from ceiling.analysis import audit_findings
 from ceiling.analysis.audit_flips import arm_flips, sharp_cell
 from ceiling.analysis.audit_notes import as_text, rests_on
 from ceiling.cli.figures import arguments
@@ -31,7 +32,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         "Where arms disagree about the best press": flips.drop("interval"),
     }
     caption = f"{CAPTION}\n\n{rests_on(audit, flips['interval'][0])}"
-    for path in write(args.out, "audit_figure2", sharp_dots(ours), ours, caption, tables):
+    found = audit_findings.audit_figure2(ours, flips, audit)
+    for path in write(
+        args.out, "audit_figure2", sharp_dots(ours), ours, caption, tables, found, args.command
+    ):
         print(path)
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
+from ceiling.analysis import audit_findings
 from ceiling.analysis.audit_cells import boards, paired_note
 from ceiling.analysis.audit_notes import as_text, rests_on
 from ceiling.analysis.audit_reference import NOT_AUDITED, beside_paper, numeric, paper_deltas, paper_differs
@@ -42,7 +43,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     differ = paper_differs(drawn, paper, ["delta"], BY)
     caption = f"{CAPTION}\n\n{differ} {NOT_AUDITED}\n\n{rests_on(audit, paired_note(boards(audit)))}"
     figure = sight_dots(drawn, numeric(paper, ["delta"]))
-    for path in write(args.out, "audit_figure3", figure, ours, caption, tables):
+    found = audit_findings.audit_figure3(drawn, paper, audit)
+    for path in write(args.out, "audit_figure3", figure, ours, caption, tables, found, args.command):
         print(path)
 
 

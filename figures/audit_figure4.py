@@ -5,6 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
+from ceiling.analysis import audit_findings
 from ceiling.analysis.audit_cells import boards, natural_table, paired_note
 from ceiling.analysis.audit_notes import as_text, rests_on
 from ceiling.cli.figures import arguments
@@ -35,12 +36,16 @@ def main(argv: Sequence[str] | None = None) -> None:
         )
     parts = ours.partition_by("model", "budget", as_dict=True, maintain_order=True)
     panels = {f"{model}, {budget}": part for (model, budget), part in parts.items()}
+    paper = pl.read_csv(REFERENCE, infer_schema=False)
     tables = {
         "Figure 4": as_text(ours, KEYS, ["score", "gap"]),
-        "Table 5, the paper's": pl.read_csv(REFERENCE, infer_schema=False),
+        "Table 5, the paper's": paper,
     }
     caption = f"{CAPTION}\n\n{rests_on(audit, paired_note(boards(audit)))}"
-    for path in write(args.out, "audit_figure4", gap_panels(panels, {}), ours, caption, tables):
+    found = audit_findings.audit_figure4(ours, paper, audit)
+    for path in write(
+        args.out, "audit_figure4", gap_panels(panels, {}), ours, caption, tables, found, args.command
+    ):
         print(path)
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
+from ceiling.analysis import audit_findings
 from ceiling.analysis.audit_contrasts import backend_table
 from ceiling.analysis.audit_notes import lengths
 from ceiling.analysis.audit_reference import NOT_AUDITED, beside_paper, numeric, paper_backends, paper_differs
@@ -37,7 +38,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     differ = paper_differs(ours, paper, ["difference"], BY)
     caption = f"{CAPTION}\n\n{differ} {NOT_AUDITED}\n\n{lengths(audit)}"
     figure = backend_dots(ours, numeric(paper, ENDS))
-    for path in write(args.out, "audit_figure5", figure, ours, caption, tables):
+    found = audit_findings.audit_figure5(ours, paper, audit)
+    for path in write(args.out, "audit_figure5", figure, ours, caption, tables, found, args.command):
         print(path)
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
+from ceiling.analysis import audit_findings
 from ceiling.analysis.audit_cells import FLOOR, anchor_table
 from ceiling.analysis.audit_gate import length_table
 from ceiling.analysis.audit_notes import rests_on
@@ -44,7 +45,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     differ = paper_differs(ours, paper, ["anchor"], ["axis"])
     caption = f"{CAPTION}\n\n{differ} {NOT_AUDITED}\n\n{rests_on(audit, ours['interval'][0])}"
     figure = anchor_dots(ours, numeric(paper, ["anchor"]), FLOOR)
-    for path in write(args.out, "audit_table1", figure, ours, caption, tables):
+    found = audit_findings.audit_table1(ours, paper, audit)
+    for path in write(args.out, "audit_table1", figure, ours, caption, tables, found, args.command):
         print(path)
 
 

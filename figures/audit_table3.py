@@ -5,6 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
+from ceiling.analysis import audit_findings
 from ceiling.analysis.audit_notes import rests_on
 from ceiling.analysis.audit_reference import (
     NOT_AUDITED,
@@ -43,7 +44,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     tables = {"Tables 3 and 6: ours, then the paper's": beside_paper(ours, paper, VERDICTS, BY)}
     differ = paper_differs(drawn, paper, VERDICTS, BY)
     caption = f"{CAPTION}\n\n{differ} {NOT_AUDITED}\n\n{rests_on(audit, ours['interval'][0])}"
-    for path in write(args.out, "audit_table3", gap_panels(panels, crosses), ours, caption, tables):
+    found = audit_findings.audit_table3(drawn, paper, audit)
+    for path in write(
+        args.out, "audit_table3", gap_panels(panels, crosses), ours, caption, tables, found, args.command
+    ):
         print(path)
 
 

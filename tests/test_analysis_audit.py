@@ -258,6 +258,13 @@ def test_the_sharp_cell_follows_its_rule(frame):
     assert abs(gaps["aware-scores"] - gaps["agnostic"]) == pytest.approx(largest)
 
 
+@pytest.mark.parametrize("arms", [["agnostic"], ["aware-kvpress", "aware-scores"]])
+def test_without_two_sides_there_is_no_effect_of_sight(arms: list[str]):
+    frame = toy_audit(tasks=("vt",), instances=3, budgets=("ratio=0.5",)).filter(pl.col("arm").is_in(arms))
+    with pytest.raises(InputError, match="audit: no press in both agnostic and one of"):
+        audit_sight.sight_table(frame, draws=0)
+
+
 def test_sight_is_the_share_of_kept_sets_that_differ(frame):
     table = audit_sight.visibility_table(frame, draws=DRAWS)
     seen = dict(table.select("label", "seen").iter_rows())

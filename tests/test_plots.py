@@ -1,5 +1,6 @@
 """Figures: nothing clipped, nothing small, no interval without documents; files whole and repeatable."""
 
+import json
 import os
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import pytest
 from matplotlib.collections import LineCollection
 
 from ceiling.analysis import budget_profile, ceiling_table, cell_map, map_table
+from ceiling.analysis.finding import Finding
+from ceiling.cli.figures import arguments
 from ceiling.plots import ceiling_bars, cell_maps, files, profile_lines, write
 from ceiling.plots.style import COLUMN
 from ceiling.problem import InputError
@@ -96,10 +99,10 @@ def test_a_cell_beyond_every_number_has_the_darkest_colour_not_the_empty_one():
 
 @pytest.fixture
 def written(tmp_path):
-    def once(folder):
+    def once(folder, *finding, caption="Caption."):
         figure = DRAW["figure1"](toy_instances(documents=2))
         table = pl.DataFrame({"s": [4, 8], "x": [0.123456, None], "text": ["a|b", "c"]})
-        return write(tmp_path / folder, "figure1", figure, table, "Caption.", {"Numbers": table})
+        return write(tmp_path / folder, "figure1", figure, table, caption, {"Numbers": table}, *finding)
 
     return once
 
@@ -110,6 +113,31 @@ def test_four_files_the_same_every_time(written):
     for a, b in zip(first, second, strict=True):
         assert a.read_bytes() == b.read_bytes()
         assert sorted(a.parent.iterdir()) == sorted(first)  # no temporary file stays
+
+
+FOUND = Finding("κ is 2.", "12 instances", "2 [1, 3]", "3"), "ceiling figures --store 'a b'"
+
+
+@pytest.mark.parametrize(
+    ("caption", "title"),
+    [("**Figure 1,\nour own.** The **rest**.", "Figure 1, our own"), ("No **head**.", "figure1")],
+)
+def test_a_finding_is_written_with_the_bold_head_and_the_command_that_draws_it(written, caption, title):
+    *_, card = written("a", *FOUND, caption=caption)
+    assert card.name == "figure1.json"
+    assert json.loads(card.read_bytes()) == {
+        "title": title,
+        **{"sentence": "κ is 2.", "n": "12 instances", "interval": "2 [1, 3]", "paper": "3"},
+        "command": "ceiling figures --store 'a b' --only figure1",
+    }
+    assert written("b", *FOUND, caption=caption)[-1].read_bytes() == card.read_bytes()
+
+
+def test_a_script_knows_the_command_that_draws_the_same():
+    given = ["--out", "x", "--text", "python-docs", "--store", "my store", "--config", "12345678"]
+    wanted = "ceiling figures --store 'my store' --config 12345678 --text python-docs"
+    assert arguments(None, given).command == wanted
+    assert arguments(None, ["--store", "s3://a"]).command == "ceiling figures --store s3://a"
 
 
 def test_png_has_300_dpi_and_pdf_keeps_its_text(written):

@@ -105,7 +105,8 @@ def sight_table(audit: pl.DataFrame | pl.LazyFrame, *, draws: int = DRAWS) -> pl
     Raises
     ------
     InputError
-        See `ceiling.analysis.audit_verdicts.verdict_table`.
+        Where no reading of aware stands beside agnostic; see also
+        `ceiling.analysis.audit_verdicts.verdict_table`.
     """
     frame = audit.lazy().collect()
     verdicts = verdict_table(frame, draws=draws).filter(axis=ALL_AXES)
@@ -118,6 +119,11 @@ def sight_table(audit: pl.DataFrame | pl.LazyFrame, *, draws: int = DRAWS) -> pl
     levels = {press: level for press, (level, _) in SEES.items()}
     sight = pl.col("press").replace_strict(levels, default=None, return_dtype=pl.Int64)
     both = pl.concat(parts).with_columns(sight=sight)
+    if both.is_empty():
+        raise InputError(
+            f"audit: no press in both {AGNOSTIC} and one of {', '.join(AWARE)}; what the question's sight "
+            "does needs two arms"
+        )
     if {AGNOSTIC, AWARE[0]} <= set(frame["arm"].unique()):
         seen = visibility_table(frame, draws=0).select("model", "label", "seen")
         both = both.join(seen, on=("model", "label"), how="left", maintain_order="left")
