@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--dtype", help="float32, bfloat16 or float16")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda (default %(default)s)")
     parser.add_argument("--engine", default="shared", help="shared or native (default %(default)s)")
-    parser.add_argument("--ceilings", help="top or none (default top where eager and shared)")
+    parser.add_argument("--ceilings", help="none, top, balance or certify; see `ceiling audit`")
     parser.add_argument("--seed", type=int, default=0, help="of instances and presses (default %(default)s)")
     options = parser.parse_args(argv)
     return job.exit_code("audit", lambda: _job(options), options.debug)

@@ -31,7 +31,7 @@ from ceiling.audit.refusals import windows
 from ceiling.audit.shared_pass import Passed, Request, shared_pass
 from tests import tiny_models
 from tests.audit_pass_check import KEYS_TOLERANCE
-from tests.audit_tokens_check import RATIOS, ROOM, SEED, Prompt, catalogued, ours, tiny
+from tests.audit_tokens_check import ARMS, RATIOS, ROOM, SEED, Prompt, catalogued, ours, tiny
 from tests.audit_tokens_check import native as plain
 
 OTHERS = (
@@ -71,31 +71,43 @@ def equal(ours: Sequence[Sequence[Tensor]], theirs: Sequence[Sequence[Tensor]] |
     )  # fmt: skip
 
 
+def comparable(request: Request) -> bool:
+    """The anchor once; and not AdaKV's choice held, whose answers `audit_tokens_check` compares."""
+    assert request.budget is not None
+    once = request.press != FULL or request.budget.value == RATIOS[0]
+    return once and "storage=ragged" not in request.press.label
+
+
+def share(request: Request) -> float:
+    """That kvpress evicts."""
+    assert request.budget is not None
+    return 0.0 if request.press == FULL else float(request.budget.value)
+
+
 def compare(model: Any, prompts: Sequence[Prompt], *, shipped: bool) -> Checks:
     """One line a press and arm; `shipped`: also with answers of transformers' own cache and decoding."""
     wrong: dict[tuple[str, str], list[str]] = {}
     for number, prompt in enumerate(prompts):
-        whole = torch.cat(prompt)
-        for request, (told, cache) in ours(model, prompt).items():
-            assert request.budget is not None
-            if request.press == FULL and request.budget.value != RATIOS[0]:
-                continue
-            if "storage=ragged" in request.press.label:
-                continue  # kvpress does not hold AdaKV's choice; `audit_tokens_check` compares its answers
-            seen = request.arm.compressed(len(prompt.context), len(prompt.question))
-            ratio = 0.0 if request.press == FULL else float(request.budget.value)
-            theirs = alone(model, request.press, ratio, whole[:seen])
-            answers = [told, answer(model, theirs.cache, whole[seen:])]
-            if shipped:
-                answers.append(plain(model, request.press, ratio, whole[:seen], whole[seen:])[0])
-            said = wrong.setdefault((request.press.label, str(request.arm)), [])
-            at = f"text {number}, ratio {ratio}"
-            if not equal([layer.kept() for layer in cache.layers], theirs.kept):
-                said.append(f"{at}: kept sets")
-            if any(each != told for each in answers):
-                said.append(f"{at}: answers")
-    for (label, arm), said in wrong.items():
-        yield f"{label}, {arm}: {'; '.join(said) or 'kept sets and answers equal'}", not said
+        whole, context = torch.cat(prompt), len(prompt.context)
+        mine = {r: each for r, each in ours(model, prompt).items() if comparable(r)}
+        for arm in ARMS:
+            seen = arm.compressed(context, len(prompt.question))
+            theirs = {r: alone(model, r.press, share(r), whole[:seen]) for r in mine if r.arm is arm}
+            caches = [each.cache for each in theirs.values()]
+            read = decode(model, caches, whole[seen:].tolist(), ROOM, frozenset(), backend="eager")
+            for (request, left), answered in zip(theirs.items(), read, strict=True):
+                told, cache = mine[request]
+                answers = [list(answered.tokens)]
+                if shipped:
+                    answers.append(plain(model, request.press, share(request), whole[:seen], whole[seen:])[0])
+                said = wrong.setdefault((request.press.label, str(arm)), [])
+                at = f"text {number}, ratio {share(request)}"
+                if not equal([layer.kept() for layer in cache.layers], left.kept):
+                    said.append(f"{at}: kept sets")
+                if any(each != told for each in answers):
+                    said.append(f"{at}: answers")
+    for (label, name), said in wrong.items():
+        yield f"{label}, {name}: {'; '.join(said) or 'kept sets and answers equal'}", not said
 
 
 def passed(model: Any, prompt: Prompt, requests: Sequence[Request], backend: str = "eager") -> Passed:

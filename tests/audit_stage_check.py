@@ -171,11 +171,15 @@ def engines(model: Path, folder: Path) -> Iterator[tuple[str, list[str]]]:
 
 def families(folder: Path) -> Iterator[tuple[str, list[str]]]:
     gemma = save(folder / "gemma", "gemma3_text", max_position_embeddings=1024)
-    audit = ran(gemma, folder / "windowed", presses=("snapkv:window=16",), instances=1)
+    audit = ran(gemma, folder / "windowed", presses=("snapkv:window=16",), instances=1, ceilings="balance")
     wrong = audit.filter((pl.col("held_bytes") != pl.col("nominal_bytes")) | (pl.col("status") != "answered"))
     yield "windowed layers are held as they are", [str(row) for row in wrong.rows()]
     shares = audit.filter(budget="ratio=0.9").select(pl.col("held_bytes") / pl.col("full_bytes"))
     yield "and never evicted", [] if shares.to_series().min() > 0.1 else [str(shares)]  # type: ignore[operator]
+    judged = tables(folder / "windowed")[1]
+    taken = judged.filter(pl.col("e_balance").is_not_null(), pl.col("balance_over_top").is_between(0, 1))
+    right = taken.height == judged.filter(pl.col("rows") > 0).height > 0 and set(taken["layer"]) == {1}
+    yield "and balancing is taken where keys are evicted", [] if right else [str(judged)]
 
     broken = save(folder / "broken", max_position_embeddings=1024)
     weights = load_file(broken / "model.safetensors")

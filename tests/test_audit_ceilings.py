@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ceiling.audit.budget import Arm, Budget
-from ceiling.audit.ceilings import ANSWER, QUESTION, Judge
+from ceiling.audit.ceilings import ANSWER, BALANCE, CERTIFY, ENGINES, QUESTION, TOP, Judge
 from ceiling.audit.press import FULL, resolve
 from ceiling.audit.shared_pass import Request
 from ceiling.certify import certify
@@ -38,10 +38,27 @@ def chosen(rng: np.random.Generator, among: int, count: int) -> list[torch.Tenso
     return [torch.tensor(np.sort(rng.choice(among, count, replace=False))) for _ in range(KV)]
 
 
+def swapped(start: set[int], keys: list[int], error: Any) -> float:
+    """The error after the best of all swaps, again and again, until none lowers it by more than rounding."""
+    kept, now = start, error(start)
+    while len(kept) < len(keys):
+        sets = [kept - {i} | {j} for i in kept for j in set(keys) - kept]
+        lowest = min(sets, key=error)
+        if not error(lowest) < now * (1 - 1e-12):
+            break
+        kept, now = lowest, error(lowest)
+    return now
+
+
 def slow(
-    weights: torch.Tensor, values: torch.Tensor, kept: list[torch.Tensor], span: int, positions: list[int]
+    weights: torch.Tensor,
+    values: torch.Tensor,
+    kept: list[torch.Tensor],
+    span: int,
+    positions: list[int],
+    swaps_at: int | None = None,
 ) -> list[dict[str, float]]:
-    """Every row by the definitions: one key after another, no arrays of sets."""
+    """Every row by the definitions: one key after another, no arrays of sets; swaps at one position."""
     told = []
     for kv in range(KV):
         for p in positions:
@@ -63,6 +80,7 @@ def slow(
                     return float(np.linalg.norm(mean - mu))
 
                 everything = len(own) == len(by_mass)
+                balance = swapped(top, by_mass, error) / sigma if p == swaps_at else np.nan
                 told.append(
                     {
                         "count": len(own),
@@ -70,6 +88,7 @@ def slow(
                         "top_mass": float(sum(masses[j] for j in top)),
                         "error": 0.0 if everything else error(own) / sigma,
                         "e_top": 0.0 if everything else error(top) / sigma,
+                        "e_balance": 0.0 if everything else balance,
                         "bound": 0.0
                         if everything
                         else 2
@@ -84,10 +103,18 @@ def slow(
 def aggregated(rows: list[dict[str, float]]) -> dict[str, float | None]:
     fair = [row for row in rows if row["e_top"] > DEGENERATE]
     if not fair:
-        return dict.fromkeys(rows[0]) | {"rows": 0, "error_over_top": None}
-    means: dict[str, float | None] = {name: float(np.mean([row[name] for row in fair])) for name in fair[0]}
-    ratio = float(np.median([row["error"] / row["e_top"] for row in fair]))
-    return means | {"rows": len(fair), "error_over_top": ratio}
+        return dict.fromkeys(rows[0]) | {"rows": 0, "error_over_top": None, "balance_over_top": None}
+
+    def told(average: Any, numbers: list[float]) -> float | None:
+        known = [x for x in numbers if not np.isnan(x)]
+        return float(average(known)) if known else None
+
+    means = {name: told(np.mean, [row[name] for row in fair]) for name in fair[0]}
+    ratios = {
+        f"{short}_over_top": told(np.median, [row[name] / row["e_top"] for row in fair])
+        for short, name in (("error", "error"), ("balance", "e_balance"))
+    }
+    return means | ratios | {"rows": len(fair)}
 
 
 @settings(max_examples=30, deadline=None)
@@ -99,19 +126,20 @@ def aggregated(rows: list[dict[str, float]]) -> dict[str, float | None]:
     answer=st.integers(0, 6),
     window=st.none() | st.integers(1, 12),
     arms=st.lists(st.sampled_from(list(Arm)), min_size=1, max_size=3, unique=True),
+    mode=st.sampled_from([TOP, BALANCE]),
     data=st.data(),
 )
-def test_columns_are_those_of_slow_sums(seed, context, question, prefix, answer, window, arms, data):
+def test_columns_are_those_of_slow_sums(seed, context, question, prefix, answer, window, arms, mode, data):
     rng = np.random.default_rng(seed)
     weights, values = layer(rng, context + question + prefix + answer, window)
     kept = {}
     for arm in arms:
         for press in (SNAPKV, KNORM):
             among = arm.compressed(context, question)
-            kept[Request(arm, press, Budget("slots", 3))] = chosen(
-                rng, among, data.draw(st.integers(1, among))
-            )
-    judge = Judge(context, question, prefix, answer)
+            kept[Request(arm, press, Budget("slots", 3))] = [  # ragged: each KV head its own count
+                chosen(rng, among, data.draw(st.integers(1, among)))[0] for _ in range(KV)
+            ]
+    judge = Judge(context, question, prefix, answer, mode)
     judge.on_layer(7, weights, values, values, kept)
     end = context + question
     where = {QUESTION: list(range(max(context, end - 2), end))}
@@ -121,8 +149,9 @@ def test_columns_are_those_of_slow_sums(seed, context, question, prefix, answer,
     assert set(found) == {(request, kind) for request in kept for kind in where}
     for (request, kind), told in found.items():
         span = request.arm.compressed(context, question)
-        expected = aggregated(slow(weights, values, kept[request], span, where[kind]))
-        assert told["layer"] == 7
+        at = where[kind][-1 if kind == QUESTION else 0] if mode == BALANCE else None
+        expected = aggregated(slow(weights, values, kept[request], span, where[kind], at))
+        assert (told["layer"], told["engine"], told["e_lower"]) == (7, ENGINES[mode], None)
         for name, value in expected.items():
             close = value if value is None else pytest.approx(value, rel=CLOSE, abs=CLOSE)
             assert told[name] == close, name
@@ -180,6 +209,82 @@ def test_errors_lie_between_what_is_proved(seed):
     assert told["error"] == pytest.approx(np.mean(errors), rel=1e-6)  # Row takes float32 weights its own way
     assert np.mean(lower) <= min(told["error"], told["e_top"])
     assert told["e_top"] <= told["bound"]
+
+
+@pytest.mark.parametrize("window", [None, 9])
+def test_what_bounds_a_row_is_ordered_on_every_row_and_judged_by_itself(window):
+    rng = np.random.default_rng(11)
+    n, context = 22, 16
+    weights, values = layer(rng, n, window)
+    weights[1:, :, :] = weights[:1]  # one row, so that means over heads are the row's own
+    values[1:] = values[:1]
+    requests = {
+        Request(arm, SNAPKV, Budget("slots", count)): [chosen(rng, arm.compressed(context, 3), count)[0]] * KV
+        for arm in Arm
+        for count in range(1, 9)
+    }
+    judge = Judge(context, 3, 1, 1, CERTIFY)
+    judge.on_layer(0, weights, values, values, requests)
+    answers = [told for _, told in judge.records() if told["rows_of"] == ANSWER]
+    assert len(answers) == len(requests)
+    for told in answers:
+        assert told["rows"] in (0, GROUP * KV)
+        if told["rows"]:
+            assert told["e_lower"] <= told["e_balance"] <= told["e_top"] <= told["bound"]
+            assert told["e_lower"] <= told["error"]
+            assert told["balance_over_top"] == pytest.approx(told["e_balance"] / told["e_top"], rel=CLOSE)
+    by_count = {told["count"]: (told["e_balance"], told["e_lower"]) for told in answers if told["rows"]}
+    assert len(by_count) > 3
+    assert all(
+        by_count[told["count"]] == (told["e_balance"], told["e_lower"]) for told in answers if told["rows"]
+    )
+    assert any(low > 0 for _, low in by_count.values())
+
+
+def test_a_row_of_too_many_keys_is_bounded_by_nothing(monkeypatch):
+    monkeypatch.setattr("ceiling.audit.bounds.MOST_CERTIFIED", 5)
+    rng = np.random.default_rng(5)
+    n, context = 22, 16
+    weights, values = layer(rng, n)
+    requests = {  # ragged, as AdaKV keeps
+        Request(Arm.AWARE_KVPRESS, press, Budget("slots", 4)): [
+            torch.tensor(np.sort(rng.choice(context + 3, count, replace=False))) for count in counts
+        ]
+        for press, counts in ((SNAPKV, (2, 3)), (KNORM, (3, 9)), (resolve("tova"), (8, 9)))
+    }
+    judge = Judge(context, 3, 1, 1, CERTIFY)
+    judge.on_layer(0, weights, values, values, requests)
+    few, mixed, many = (told for _, told in judge.records() if told["rows_of"] == ANSWER)
+    assert 0 < few["e_lower"] <= few["e_balance"] <= few["e_top"]
+    assert 0 < mixed["e_lower"] <= mixed["e_balance"] <= mixed["e_top"]
+    judge = Judge(context, 3, 1, 1, CERTIFY)
+    alone = {next(iter(requests)): [requests[r][0] for r in requests if r.press == KNORM] * KV}
+    judge.on_layer(
+        0, weights[:GROUP].repeat(KV, 1, 1), values[:1].repeat(KV, 1, 1), values[:1].repeat(KV, 1, 1), alone
+    )
+    whole = next(told for _, told in judge.records() if told["rows_of"] == ANSWER)
+    assert mixed["e_lower"] == pytest.approx(whole["e_lower"] / 2, rel=CLOSE)
+    assert many["e_lower"] is None
+    assert many["e_balance"] > 0
+
+
+def test_bounds_are_taken_once_a_row_and_count(monkeypatch):
+    taken: list[tuple[int, set[int]]] = []
+
+    def noted(row: Row, counts: set[int]) -> dict[int, float]:
+        taken.append((len(row.masses), counts))
+        return dict.fromkeys(counts, 0.0)
+
+    monkeypatch.setattr("ceiling.audit.ceilings.balanced", noted)
+    rng = np.random.default_rng(2)
+    weights, values = layer(rng, 20)
+    requests = {
+        Request(Arm.AGNOSTIC, press, Budget("slots", count)): chosen(rng, 12, count)
+        for press in (SNAPKV, KNORM)
+        for count in (3, 4)
+    }
+    Judge(12, 4, 1, 3, BALANCE).on_layer(0, weights, values, values, requests)
+    assert taken == ([(16, {7, 8})] * GROUP + [(17, {8, 9})] * GROUP) * KV
 
 
 def test_equal_sets_are_judged_alike_and_the_anchor_is_not():

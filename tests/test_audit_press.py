@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ceiling.audit.budget import Arm, Budget
-from ceiling.audit.press import DEFAULT, FULL, ROSTER, resolve
+from ceiling.audit.kinds import Kind
+from ceiling.audit.press import DEFAULT, FULL, ROSTER, Press, resolve
 from ceiling.audit.refusals import facts, note, refusal, windows
 from ceiling.audit.selection import best, best_of_layer
 from ceiling.problem import InputError
@@ -133,6 +134,15 @@ def test_what_a_family_refuses():
         assert "not scaled by the square root" in asked(press, scaled, "sdpa")
         assert asked(press, scaled, "eager") is None
     assert asked("keydiff", scaled, "sdpa") is None
+
+
+def test_what_reads_a_tokenizer_needs_the_models_folder(tmp_path):
+    kvzip = Press(Kind("kvzip", "kvpress:KVzipPress", masks=True, route="native"))
+    setting = ("sdpa", "float32", Arm.AGNOSTIC, HALF, 1000, 20)
+    assert "the model's own folder, and there is none" in refusal(kvzip, facts_of("llama"), *setting)
+    model = tiny_models.build("llama")
+    model.config.name_or_path = str(tiny_models.save(tmp_path / "own"))
+    assert refusal(kvzip, facts(model), *setting) is None
 
 
 def test_normed_queries_are_known_of_two_families_alone():

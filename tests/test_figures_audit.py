@@ -16,7 +16,7 @@ SCRIPTS = sorted(path.stem for path in scripts_folder().glob("audit_*.py"))
 RANKED = [name for name in SCRIPTS if name not in ("audit_figure4", "audit_figure5")]
 """What one audit on one backend draws."""
 
-SUFFIXES = (".csv", ".md", ".pdf", ".png")
+SUFFIXES = (".csv", ".json", ".md", ".pdf", ".png")
 SMALL = {"tasks": ("niah_single_1", "cwe", "vt"), "instances": 6, "budgets": ("ratio=0.5", "ratio=0.9")}
 FLOOR = {"multihop": 0.2}
 

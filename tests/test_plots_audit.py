@@ -207,6 +207,20 @@ def test_ceilings_and_scores_agree_in_a_toy_where_errors_make_the_score():
     assert all(low < x < high for x, _ in drawn)
 
 
+def test_balancing_is_ticked_where_it_was_taken():
+    frame = audit("one")
+    none, some = toy_ceilings(frame), toy_ceilings(frame).with_columns(
+        balance_over_top=pl.when(rows_of="answer").then(0.5 + pl.col("layer") / 10)
+    )  # fmt: skip
+    plain, figure = (ceiling_dots(ceiling_scores(each, frame, draws=0)) for each in (none, some))
+    assert all(not marks(axes, "|") for axes in plain.axes)
+    assert "balancing" not in [text.get_text() for text in plain.legends[0].get_texts()]
+    assert [text.get_text() for text in figure.legends[0].get_texts()][-1] == "balancing"
+    drawn = [{x for x, _ in marks(axes, "|")} for axes in figure.axes]
+    assert drawn == [set()] * 3 + [{0.6}] * 3
+    assert figure.axes[3].get_xlim()[0] < 0.6
+
+
 def test_axes_at_the_floor_are_left_out_of_ceilings_too():
     frame = audit("one")
     assert ceiling_scores(toy_ceilings(frame), frame, draws=0)["instances"].unique().to_list() == [10]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ceiling.audit.budget import Arm
+from ceiling.audit.ceilings import ENGINES as JUDGES
 from ceiling.audit.ladder import PILOT_SEED
 from ceiling.problem import InputError
 from ceiling.stages import audit as stage
@@ -17,7 +18,7 @@ from ceiling.stages.auditing import Posing
 from ceiling.store import config_id, open_store
 from tests.tiny_models import save
 
-CHECKS = 27
+CHECKS = 28
 """Lines of `tests.audit_stage_check`."""
 
 TASKS = ("niah_single_2", "vt:hops=1")
@@ -71,6 +72,9 @@ def test_a_plan_is_every_task_and_instance_with_the_roster(llama: str, tmp_path:
 
 
 def test_the_configuration_is_all_that_determines_a_record(llama: str, tmp_path: Path):
+    own = tmp_path / "own.txt"
+    own.write_text("A sentence of one's own. " * 200)
+
     def config(**changes: Any) -> str:
         return plan(llama, tmp_path, **changes).config
 
@@ -84,13 +88,21 @@ def test_the_configuration_is_all_that_determines_a_record(llama: str, tmp_path:
         {"seed": 1},
         {"tokens": 500},
         {"questions": 2},
-        {"text": "python-code"},
+        {"text": str(own)},
         {"backend": "sdpa"},
         {"dtype": "bfloat16"},
         {"ceilings": "none"},
+        {"ceilings": "balance"},
+        {"ceilings": "certify"},
         {"engine": "native"},
     ]
     assert len({first, *(config(**each) for each in changed)}) == 1 + len(changed)
+    assert config(ceilings="top") == first
+    judged = [plan(llama, tmp_path, ceilings=mode) for mode in ("top", "balance", "certify")]
+    said = [made.configuration["ceilings"] for made in judged]
+    assert said[0] == "top", "ids of stores that exist stay what they are"
+    assert [JUDGES[made.ceilings] for made in judged[1:]] == said[1:]
+    assert judged[1].bytes > judged[0].bytes
 
 
 def test_the_record_and_the_shards_stand_where_they_are_looked_for(llama: str, tmp_path: Path):
@@ -151,6 +163,8 @@ def test_kvpress_by_itself_has_no_scores_alone(llama: str, tmp_path: Path):
         ({"engine": "both"}, "engine: 'both' is unknown"),
         ({"ceilings": "all"}, "ceilings: 'all' is unknown"),
         ({"ceilings": "top", "backend": "sdpa"}, "ceilings: top needs attention rows"),
+        ({"ceilings": "balance", "engine": "native"}, "ceilings: balance needs attention rows"),
+        ({"ceilings": "certify", "tokens": 9000}, "ceilings: certify takes 8192 tokens at most, not 9000"),
         ({"instances": 0}, "instances: 0 is not positive"),
         ({"questions": 0}, "questions: 0 is not positive"),
         ({"seed": PILOT_SEED}, "default tasks were chosen"),

@@ -44,7 +44,7 @@ class Setting:
     backend, dtype : str
     seed : int
     ceilings : str
-        ``none``, or what kept sets are judged against on attention rows: ``top``.
+        ``none``, or what kept sets are judged against on attention rows; see `ceiling.audit.ceilings.Judge`.
     alone : bool
         Every press is run by kvpress itself, in a prefill of its own: the reference, many times slower.
     """
@@ -352,8 +352,9 @@ def _columns(records: Sequence[dict[str, Any]], common: dict[str, Any]) -> Colum
 def _judge(setting: Setting, posed: Posed, question: PosedQuestion) -> Judge | None:
     if setting.ceilings == "none":
         return None
-    lengths = (question.question_ids, question.prefix_ids, question.answer_ids)
-    return Judge(len(posed.context_ids), *map(len, lengths))
+    parts = (posed.context_ids, question.question_ids, question.prefix_ids, question.answer_ids)
+    context, asked, prefix, answer = map(len, parts)
+    return Judge(context, asked, prefix, answer, setting.ceilings)
 
 
 def _seed(setting: Setting, posed: Posed) -> int:

@@ -3,11 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from ceiling.audit.bounds import balanced, proved
 from ceiling.audit.shared_pass import Request
-from ceiling.problem import InputError
+from ceiling.certify import ENGINE as PROOFS
+from ceiling.problem import InputError, Row
 from ceiling.search import DEGENERATE
 
 QUESTION, ANSWER = "question", "answer"
@@ -15,8 +18,15 @@ QUESTION, ANSWER = "question", "answer"
 QUESTION_ROWS, ANSWER_ROWS = 2, 4
 """Rows judged: the last positions of the question, and the first whose next token is of the right answer."""
 
-ENGINE = "ceilings/1"
-"""Raised when a judgement may change."""
+TOP, BALANCE, CERTIFY = "top", "balance", "certify"
+"""What kept sets are judged against; each takes what the one before it takes, too."""
+
+ENGINES = {
+    TOP: "ceilings/1",
+    BALANCE: "ceilings/1 balance/1",
+    CERTIFY: f"ceilings/1 balance/1 {PROOFS}",
+}
+"""By mode; raised when a judgement may change."""
 
 
 class Judge:
@@ -24,20 +34,28 @@ class Judge:
 
     A row sees, after eviction, the kept positions and all that were never up for eviction: those from the
     end of the compressed span up to its own. Its forced error is compared with that of the top-mass set of
-    as many keys. The rows are those of the model that evicted nothing.
+    as many keys. The rows are those of the model that evicted nothing. What takes longer, balancing and
+    proofs, depends on a row and a count alone, whatever press kept them; it is taken once for each, on the
+    last row of the question and the first of the answer.
 
     Parameters
     ----------
     context, question, prefix, answer : int
         Their lengths, in tokens, in the order in which they were read.
+    mode : {"top", "balance", "certify"}
+        Beside top-mass, balancing; and lower bounds where few enough keys are kept.
     """
 
-    def __init__(self, context: int, question: int, prefix: int, answer: int) -> None:
-        self.context, self.question = context, question
+    def __init__(self, context: int, question: int, prefix: int, answer: int, mode: str = TOP) -> None:
+        self.context, self.question, self.mode = context, question, mode
         end, told = context + question, context + question + prefix - 1
         asked = range(max(context, end - QUESTION_ROWS), end)
-        self.rows = [(p, QUESTION) for p in asked]
-        self.rows += [(p, ANSWER) for p in range(told, told + min(answer, ANSWER_ROWS))]
+        answers = range(told, told + min(answer, ANSWER_ROWS))
+        self.rows: dict[int, list[str]] = {}
+        for kind, positions in ((QUESTION, asked), (ANSWER, answers)):
+            for p in positions:
+                self.rows.setdefault(p, []).append(kind)
+        self.bounded = {*asked[-1:], *answers[:1]} if mode != TOP else set()
         self._found: list[tuple[Request, dict[str, Any]]] = []
 
     def on_layer(
@@ -71,11 +89,14 @@ class Judge:
             held, which = self._held(requests, [kept[request][kv] for request in requests], values.shape[1])
             held, which = held.to(values.device), which.to(values.device)
             dense = values[kv].double()
-            for p, kind in self.rows:
+            for p, kinds in self.rows.items():
                 rows = weights[kv * group : (kv + 1) * group, p, : p + 1].double()
                 for row in rows:
-                    found = _judge(row / row.sum(), dense[: p + 1], held[:, : p + 1], p)
-                    measured[kind].append(found[which])
+                    masses = row / row.sum()
+                    found = _judge(masses, dense[: p + 1], held[:, : p + 1], p)
+                    found = torch.cat([found, self._bounds(masses, dense, found, p)], dim=1)[which]
+                    for kind in kinds:
+                        measured[kind].append(found)
         for kind, parts in measured.items():
             if parts:
                 self._aggregate(layer, kind, requests, torch.stack(parts))
@@ -92,22 +113,44 @@ class Judge:
             left[number, request.arm.compressed(self.context, self.question) :] = True
         return torch.unique(left, dim=0, return_inverse=True)
 
+    def _bounds(self, masses: Tensor, values: Tensor, found: Tensor, p: int) -> Tensor:
+        """`_TAKEN` of every set at one row, NaN where not taken, shape (sets, 2)."""
+        bounds = torch.full((len(found), len(_TAKEN)), torch.nan, dtype=found.dtype, device=found.device)
+        fair = found[:, _TOP] > DEGENERATE
+        if p in self.bounded and fair.any():
+            counts = found[:, _MEASURED.index("count")].long().tolist()
+            wanted = {count for count, taken in zip(counts, fair.tolist(), strict=True) if taken}
+            row = Row(masses.cpu().numpy(), values[: len(masses)].cpu().numpy())
+            upper = balanced(row, wanted)
+            lower = proved(row, wanted) if self.mode == CERTIFY else {}
+            both = [[upper.get(count, np.nan), lower.get(count, np.nan)] for count in counts]
+            bounds = torch.tensor(both, dtype=found.dtype, device=found.device)
+            bounds[:, 0] = torch.minimum(bounds[:, 0], found[:, _TOP])  # equal sets, summed in another order
+        return bounds
+
     def _aggregate(self, layer: int, kind: str, requests: Sequence[Request], found: Tensor) -> None:
-        """`found` is of shape (rows, requests, `_MEASURED`)."""
+        """`found` is of shape (rows, requests, `_COLUMNS`)."""
         for number, request in enumerate(requests):
             own = found[:, number]
-            own = own[own[:, _MEASURED.index("e_top")] > DEGENERATE]
-            told = dict(zip(_MEASURED, own.mean(dim=0).tolist(), strict=True)) if len(own) else dict(_NOTHING)
-            ratio = own[:, _MEASURED.index("error")] / own[:, _MEASURED.index("e_top")]
-            told |= {"layer": layer, "rows_of": kind, "rows": len(own), "engine": ENGINE}
-            told["error_over_top"] = float(ratio.quantile(0.5)) if len(own) else None
-            self._found.append(
-                (request, told | {"e_balance": None, "e_lower": None, "balance_over_top": None})
-            )
+            own = own[own[:, _TOP] > DEGENERATE]
+            told: dict[str, Any] = {"layer": layer, "rows_of": kind, "rows": len(own)}
+            means = own[:, : len(_MEASURED)].contiguous().mean(dim=0).tolist()
+            told |= {n: mean if len(own) else None for n, mean in zip(_MEASURED, means, strict=True)}
+            upper, lower = own[~own[:, _BALANCE].isnan()][:, [_BALANCE, _LOWER]].T
+            told["e_balance"] = float(upper.mean()) if len(upper) else None
+            some = not lower.isnan().all()  # a row of too many keys then counts as 0, which bounds it too
+            told["e_lower"] = float(lower.nan_to_num(0.0).mean()) if some else None
+            for name, of in (("error_over_top", "error"), ("balance_over_top", "e_balance")):
+                ratio = own[:, _COLUMNS.index(of)] / own[:, _TOP]
+                known = ratio[~ratio.isnan()]
+                told[name] = float(known.quantile(0.5)) if len(known) else None
+            self._found.append((request, told | {"engine": ENGINES[self.mode]}))
 
 
 _MEASURED = ("count", "kept_mass", "top_mass", "error", "e_top", "bound")
-_NOTHING = dict.fromkeys(_MEASURED)
+_TAKEN = ("e_balance", "e_lower")
+_COLUMNS = _MEASURED + _TAKEN
+_TOP, _BALANCE, _LOWER = map(_COLUMNS.index, ("e_top", "e_balance", "e_lower"))
 
 
 def _judge(masses: Tensor, values: Tensor, held: Tensor, own: int) -> Tensor:

@@ -3,6 +3,7 @@
 import inspect
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ceiling.audit.budget import Arm, Budget
@@ -18,6 +19,12 @@ WINDOWED = frozenset({"snapkv", "tova", "adakv", "criticalkv"})
 
 ROTATING = frozenset({"expected_attention", "cap"})
 """Presses that ask the model's rotary embedding for future positions."""
+
+TOKENIZING = frozenset({"kvgrad", "kvzip"})
+"""Presses that load a tokenizer from where the model's configuration says that it came from."""
+
+TOKENIZERS = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json")
+"""Files, of which a folder with a tokenizer has one at least."""
 
 DTYPES = ("float32", "bfloat16", "float16")
 
@@ -45,6 +52,8 @@ class ModelFacts:
         Why queries that kvpress forms from hidden states are not the model's; empty where they are.
     rotary_by_layer : bool
         Whether the rotary embedding must be told the layer's type, which kvpress does not do.
+    tokenizer : bool
+        Whether the folder that the model came from holds a tokenizer.
     """
 
     type: str
@@ -52,6 +61,7 @@ class ModelFacts:
     soft_cap: bool
     recomputed: str
     rotary_by_layer: bool
+    tokenizer: bool
 
 
 def facts(model: Any) -> ModelFacts:
@@ -76,7 +86,12 @@ def facts(model: Any) -> ModelFacts:
         soft_cap=getattr(backbone.config, "attn_logit_softcapping", None) is not None,
         recomputed=_recomputed(backbone),
         rotary_by_layer="layer_type" in rotary,
+        tokenizer=_has_tokenizer(model.config.name_or_path),
     )
+
+
+def _has_tokenizer(origin: str) -> bool:
+    return bool(origin) and any((Path(origin) / name).is_file() for name in TOKENIZERS)
 
 
 def windows(model: Any) -> tuple[int | None, ...]:
@@ -144,6 +159,8 @@ def refusal(
             return f"kvpress by itself evicts all that it scores; arm {arm} needs scores from the shared pass"
         if press.kind.masks and backend == "eager":
             return "kvpress hides keys only from attention functions that it has patched; eager is not one"
+        if press.name in TOKENIZING and not model.tokenizer:
+            return "it reads a tokenizer from the model's own folder, and there is none"
     return _lengths(press, arm, budget, context, question)
 
 

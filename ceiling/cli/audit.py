@@ -58,7 +58,9 @@ def audit(
     ceilings: Annotated[
         str | None,
         typer.Option(
-            help="Judge kept sets on attention rows against top-mass: top, or none "
+            help="Judge kept sets on attention rows: against top-mass (top), balancing too (balance: two "
+            "fifths longer), lower bounds of up to 32 kept keys too (certify: 0.1 to 1 s a head, row and "
+            "count, ten minutes an instance at 1,000 tokens and one such budget), or none "
             "[default: top where there are such rows: eager, shared]."
         ),
     ] = None,

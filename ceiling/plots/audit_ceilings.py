@@ -7,6 +7,7 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator, StrMethodFormatter
 
 from ceiling.plots.audit_looks import ARMS, Look, looks, ordered, press_handle
@@ -18,6 +19,12 @@ TICKS = (0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 FAINT = 0.4
 """Opacity of intervals (of 1): there are two to a mark, and forty marks."""
+
+TICK = 0.03
+"""Height of the ticks of balancing (share of the panel's)."""
+
+BALANCING: dict[str, Any] = {"marker": "|", "ls": "", "ms": 6, "mew": 0.6, "color": "black"}
+"""Its ticks: one colour, as a set that balances is no press's."""
 
 MOST_TICKS = 6
 """Labels (count) that fit below a panel."""
@@ -35,7 +42,8 @@ def ceiling_dots(table: pl.DataFrame) -> Figure:
     -------
     matplotlib.figure.Figure
         Page width, inches; for each model, a row the question's and one the answer's attention rows, a panel
-        an arm. A press's budgets are joined, larger marks keep more.
+        an arm. A press's budgets are joined, larger marks keep more. Ticks along the bottom: balancing, where
+        it was taken.
     """
     rows = table.select("model", "rows_of").unique().sort("model", "rows_of", descending=[False, True]).rows()
     several = table["model"].n_unique() > 1
@@ -50,6 +58,7 @@ def ceiling_dots(table: pl.DataFrame) -> Figure:
                 for label in labels:
                     _press(axes, mine.filter(label=label), look[label])
                 axes.set_title(f"{model}\n{arm}, {kind} rows" if several else f"{arm}, {kind} rows", pad=3)
+                _balancing(axes, mine["balance_over_top"].drop_nulls())
                 axes.axvline(1, color="black", lw=0.6, zorder=0.5)
                 axes.tick_params(labelbottom=True)
                 open_spines(axes)
@@ -58,8 +67,15 @@ def ceiling_dots(table: pl.DataFrame) -> Figure:
         words = "error of the kept set / top-mass set's (median over instances and layers)"
         figure.supxlabel(words, fontsize=grid[0, 0].xaxis.label.get_fontsize())
         handles = [press_handle(label, look[label]) for label in labels]
+        if table["balance_over_top"].count():
+            handles.append(Line2D([], [], label="balancing", **BALANCING))
         figure.legend(handles=handles, loc="outside upper center", ncols=4, frameon=False)
     return figure
+
+
+def _balancing(axes: Axes, ratios: pl.Series) -> None:
+    """A tick a press and budget, along the bottom."""
+    axes.plot(ratios, np.full(len(ratios), TICK), transform=axes.get_xaxis_transform(), **BALANCING)
 
 
 def _press(axes: Axes, mine: pl.DataFrame, look: Look) -> None:
@@ -76,7 +92,7 @@ def _press(axes: Axes, mine: pl.DataFrame, look: Look) -> None:
 def _scale(axes: Axes, table: pl.DataFrame) -> None:
     """A logarithmic axis with round labels over what there is."""
     ends = [table[f"error_over_top{end}"].drop_nulls() for end in ("", "_low", "_high")]
-    known = np.concatenate([end.to_numpy() for end in ends])
+    known = np.concatenate([end.to_numpy() for end in (*ends, table["balance_over_top"].drop_nulls())])
     axes.set_xscale("log")
     low, high = min(0.8, known.min(initial=1)), max(2.1, known.max(initial=1))
     axes.set_xlim(low / 1.05, high * 1.1)

@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 from ceiling import models, texts
 from ceiling.audit.answering import ENGINE, Harness, Setting, answer_instance
 from ceiling.audit.budget import Arm, Budget
+from ceiling.audit.ceilings import ENGINES as JUDGES
 from ceiling.audit.decode import stop_ids
 from ceiling.audit.ladder import default_tasks
 from ceiling.audit.press import FULL, ROSTER, Press, resolve
 from ceiling.audit.refusals import facts
 from ceiling.capture import check_length, forward_seconds
 from ceiling.problem import InputError
-from ceiling.stages.auditing import Cells, Posing, able, check_words, distinct, named_arm
+from ceiling.stages.auditing import SWAPPING, Cells, Posing, able, check_words, distinct, named_arm
 from ceiling.store import TABLES, Shards, config_id, is_whole
 from ceiling.texts.ruler import RULER_GENERATOR, parse_task, task_name
 
@@ -33,7 +34,10 @@ TOKENS, INSTANCES = 1000, 20
 PASSES = 7.0
 """CPU time of an instance in bare passes over its tokens, for the estimate of ``--dry-run`` only."""
 
-BYTES_PER_RECORD = {"none": 350, "top": 2150}
+BALANCING = 0.4
+"""More of it where rows are balanced; proofs, which vary a hundredfold, are not in the estimate."""
+
+BYTES_PER_RECORD = {"none": 350, "top": 2150, "balance": 2400, "certify": 2400}
 """On disk, by what kept sets are judged against; the judgements are those of 30 layers (smollm2-135m)."""
 
 
@@ -136,7 +140,7 @@ class Plan:
             "questions": self.questions,
             "text": texts.open_text(self.text).sha256,
             "seed": self.seed,
-            "ceilings": self.ceilings,
+            "ceilings": JUDGES[self.ceilings] if self.ceilings in SWAPPING else self.ceilings,
             "versions": versions(),
         }
 
@@ -205,9 +209,10 @@ def plan(
         Attention of prefill and decoding; H2O needs eager.
     engine : {"shared", "native"}
         One prefill for all presses, or each by kvpress itself in a prefill of its own: the reference.
-    ceilings : {"none", "top"}, optional
+    ceilings : {"none", "top", "balance", "certify"}, optional
         What kept sets are judged against on attention rows of question and answer: by default ``top`` where
-        there are such rows, in the shared prefill of backend eager.
+        there are such rows, in the shared prefill of backend eager. ``balance`` adds balancing swaps, and
+        ``certify`` to these lower bounds of up to 32 kept keys; see `ceiling.audit.ceilings.Judge`.
     dtype, device : str
         See `ceiling.models.load`.
     seed : int
@@ -220,7 +225,7 @@ def plan(
     """
     if importlib.util.find_spec("kvpress") is None:
         raise InputError("audit: kvpress is missing; pip install 'ceiling[audit]' (Python below 3.13)")
-    check_words(backend, engine, ceilings, instances, questions, seed)
+    check_words(backend, engine, ceilings, instances, questions, tokens, seed)
     folder = models.resolve(model).fetch()
     device, dtype = models.placement(device, dtype)
     bare = models.skeleton(folder)
@@ -263,7 +268,8 @@ def plan(
     todo = tuple(_missing(whole))
     cells.check(((unit.task, unit.instance) for unit in todo), posing, kept)
     share = sum(len(unit.arms) for unit in todo) / len(ARMS)
-    passes = questions * (PASSES + alone * len(kept) * len(wanted))
+    more = BALANCING if judged and ceilings in SWAPPING else 0.0
+    passes = questions * (PASSES * (1 + more) + alone * len(kept) * len(wanted))
     bare_pass = forward_seconds(bare.get_decoder(), int(share * tokens), device, models.DTYPES[dtype])
     return replace(whole, todo=todo, seconds=passes * bare_pass)
 

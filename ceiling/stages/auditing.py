@@ -7,14 +7,20 @@ from typing import TypeVar
 
 from ceiling import models, texts
 from ceiling.audit.budget import Arm, Budget
+from ceiling.audit.ceilings import BALANCE, CERTIFY
+from ceiling.audit.ceilings import ENGINES as JUDGES
 from ceiling.audit.ladder import PILOT_SEED
 from ceiling.audit.press import Press
 from ceiling.audit.refusals import ModelFacts, refusal
+from ceiling.objective import MAX_POOL
 from ceiling.problem import InputError
 from ceiling.texts.posing import Posed, pose
 from ceiling.texts.ruler import audit_instance
 
-BACKENDS, ENGINES, MODES = ("eager", "sdpa"), ("shared", "native"), ("none", "top")
+BACKENDS, ENGINES, MODES = ("eager", "sdpa"), ("shared", "native"), ("none", *JUDGES)
+
+SWAPPING = (BALANCE, CERTIFY)
+"""Modes that balance rows: all inner products of the keys of each."""
 
 T = TypeVar("T")
 
@@ -123,17 +129,25 @@ def named_arm(name: str) -> Arm:
 
 
 def check_words(
-    backend: str, engine: str, ceilings: str | None, instances: int, questions: int, seed: int
+    backend: str,
+    engine: str,
+    ceilings: str | None,
+    instances: int,
+    questions: int,
+    tokens: int,
+    seed: int,
 ) -> None:
     """`InputError` where one is none of its kind, or cannot be had beside the others."""
     words = (("backend", backend, BACKENDS), ("engine", engine, ENGINES), ("ceilings", ceilings, MODES))
     for field, value, known in words:
         if value is not None and value not in known:
             raise InputError(f"{field}: {value!r} is unknown; there are {', '.join(known)}")
-    if ceilings == "top" and (backend, engine) != ("eager", "shared"):
+    if ceilings in JUDGES and (backend, engine) != ("eager", "shared"):
         raise InputError(
-            f"ceilings: top needs attention rows; backend {backend} with engine {engine} gives none"
+            f"ceilings: {ceilings} needs attention rows; backend {backend} with engine {engine} gives none"
         )
+    if ceilings in SWAPPING and tokens > MAX_POOL:
+        raise InputError(f"ceilings: {ceilings} takes {MAX_POOL} tokens at most, not {tokens}; use top")
     for name, number in (("instances", instances), ("questions", questions)):
         if number < 1:
             raise InputError(f"{name}: {number} is not positive")
