@@ -22,8 +22,9 @@ def softmax_rows(
     window: int | None,
     soft_cap: float | None,
     layer: int,
+    dtype: torch.dtype = torch.float32,
 ) -> Tensor:
-    """Attention of some queries over all keys, in float32.
+    """Attention of some queries over all keys.
 
     Parameters
     ----------
@@ -39,10 +40,12 @@ def softmax_rows(
     soft_cap : float or None
     layer : int
         For the error.
+    dtype : torch.dtype
+        Of logits and softmax.
 
     Returns
     -------
-    Tensor of float32, shape (heads, rows, N)
+    Tensor of `dtype`, shape (heads, rows, N)
         Each row sums to 1; exactly 0 where a key is not visible.
 
     Raises
@@ -52,8 +55,8 @@ def softmax_rows(
     """
     bias, visible = _bias(mask, rows, key.shape[2])
     _check_visible(layer, visible.tolist(), rows.tolist(), window)
-    grouped = query[0, :, rows].float().unflatten(0, (key.shape[1], -1))  # kv_heads, group, rows, d
-    logits = torch.einsum("kgrd,knd->kgrn", grouped, key[0].float()).flatten(0, 1).mul_(scaling)
+    grouped = query[0, :, rows].to(dtype).unflatten(0, (key.shape[1], -1))  # kv_heads, group, rows, d
+    logits = torch.einsum("kgrd,knd->kgrn", grouped, key[0].to(dtype)).flatten(0, 1).mul_(scaling)
     return torch.softmax(soft_capped(logits, soft_cap).add_(bias), dim=-1)
 
 

@@ -140,18 +140,21 @@ def _attention(
         layer, rows = int(module.layer_idx), torch.tensor(positions, device=query.device)
         scaling, window, soft_cap = (kwargs.get(name) for name in ("scaling", "sliding_window", "softcap"))
         scale = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
+        # In float64, so that all rounding left between this and the model's own output is the backend's.
+        exact = torch.float64
         masses = softmax_rows(
-            query, key, attention_mask, rows, scaling=scale, window=window, soft_cap=soft_cap, layer=layer
-        )
+            query, key, attention_mask, rows,
+            scaling=scale, window=window, soft_cap=soft_cap, layer=layer, dtype=exact,
+        )  # fmt: skip
         p, k, v, q = map(_array, (masses, key[0], value[0], query[0]))
         attended = Attended(layer, positions, p, k, v, q, window, scale, soft_cap)
         kept = masses * torch.from_numpy(choose(attended)).to(masses.device)
         total = kept.sum(dim=-1, keepdim=True)
         if not bool((total > 0).all()):
             raise ArithmeticError(f"layer {layer}: a row keeps no key of positive mass")
-        told.kept_mass[layer] = float(total.double().mean())
+        told.kept_mass[layer] = float(total.mean())
         grouped = (kept / total).unflatten(0, (key.shape[1], -1))  # kv_heads, group, rows, N
-        replaced = torch.einsum("kgrn,knd->rkgd", grouped, value[0].float()).flatten(1, 2)
+        replaced = torch.einsum("kgrn,knd->rkgd", grouped, value[0].to(exact)).flatten(1, 2)
         return output.index_copy(1, rows, replaced[None].to(output.dtype)), None
 
     return attention
