@@ -19,8 +19,9 @@ trace.
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
-from ceiling import cluster
+from ceiling import cluster, models
 from ceiling.cli import job
 from ceiling.cli.loss import describe
 from ceiling.cli.options import whole_numbers
@@ -37,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--budgets", default="8", help="keys kept, comma-separated (default %(default)s)")
     parser.add_argument("--documents", type=int, help="the first so many (default all)")
     parser.add_argument("--tokens", type=int, help="of a document (default 1024, or all there are)")
-    parser.add_argument("--context", type=int, help="of them read densely (default half)")
+    parser.add_argument("--context", type=int, help="of them before the first prediction (default half)")
     parser.add_argument(
         "--draws", type=int, default=stage.DRAWS, help="of random cells (default %(default)s)"
     )
@@ -52,11 +53,14 @@ _LISTED = ", ".join(stage.SELECTORS)
 
 
 def _job(options: argparse.Namespace) -> int:
+    model = options.model
+    if model and models.resolve(model).kind in ("folder", "gguf"):  # workers run elsewhere
+        model = str(cluster.shared_path("model", Path(model).expanduser()))
     plan = stage.plan(
         cluster.shared_path("dump", options.dump),
         cluster.shared_path("store", options.store),
         options.selector,
-        model=options.model,
+        model=model,
         budgets=whole_numbers("budgets", options.budgets),
         documents=options.documents,
         tokens=options.tokens,

@@ -116,6 +116,17 @@ def test_a_family_without_random_cells_or_with_few_documents_is_said():
     assert losses_note(arms).startswith("a, s = 8: n = 3,066 predictions of 6 documents after at least 512")
 
 
+@pytest.mark.parametrize(("count", "said"), [(0, "no cells are flat"), (100, "all cells are flat")])
+def test_where_no_cell_or_every_cell_is_flat_nothing_is_said_of_the_map(count, said):
+    restricted = pl.col("balanced").is_in(["flat", "random"])
+    losses = toy_losses().with_columns(
+        balanced_cells=pl.when(restricted).then(count).otherwise("balanced_cells").cast(pl.Int64)
+    )
+    finding = loss_finding(loss_table(losses), contrasts(losses))
+    assert f"on toy-1 {said}, so there is nothing to compare" in finding.sentence
+    assert finding.interval == "none: no such pair"
+
+
 def test_documents_of_every_arm_add_up_to_the_table():
     frame = toy_losses()
     points = documents_of(frame).group_by("rule", "balanced").agg(pl.col("excess").mean())

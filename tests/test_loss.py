@@ -55,6 +55,40 @@ def test_one_restricted_forward_is_a_slow_decode_of_every_cell(kind: str, cells:
     assert np.abs(ours - predictions(model, ids, everything)).max() > 1e-2, "nothing was restricted"
 
 
+def test_rows_that_see_fewer_keys_than_the_budget_keep_them_all():
+    model, ids = build("llama", initializer_range=CALM), text(5)
+    slow = slow_loss.logits(model, ids, 3, slow_loss.top_mass(8))
+    for chosen in (NONE, ~NONE):
+        own = dense(model, ids, 3)
+        with torch.inference_mode(), restricted(model, own.positions, Cells(8, resolve("top-mass"), chosen)):
+            ours = model(input_ids=torch.tensor(ids[None, :-1]), use_cache=False).logits[0, 2:].numpy()
+        early = slice(None, 6) if chosen.any() else slice(None)
+        assert np.abs(ours - slow)[early].max() <= ROUNDING * max(1.0, np.abs(slow).max())
+
+
+@pytest.mark.parametrize("rule", ["snapkv", "h2o", "quest"])
+@pytest.mark.parametrize("kind", ["mistral", "gemma2"])
+def test_cells_ask_rules_as_a_captured_row_does(kind: str, rule: str):
+    def choose(attended: Attended) -> np.ndarray:
+        kept = Cells(S, resolve(rule), NONE)(attended)
+        group, own = HEADS // KV_HEADS, {"window": attended.window, "soft_cap": attended.soft_cap}
+        for k in range(KV_HEADS):
+            some = slice(k * group, (k + 1) * group)
+            arrays = (attended.keys[k], attended.values[k], attended.queries[some], attended.masses[some])
+            source = KVHead(*arrays, attended.positions, scaling=attended.scaling, **own)  # type: ignore[arg-type]
+            for g, r in np.ndindex(group, len(attended.positions)):
+                alone = resolve(rule).keep(source.sight(g, r, "per-query"), S)
+                assert np.flatnonzero(kept[k * group + g, r]).tolist() == alone.tolist()
+        told.append(float((attended.masses * kept).sum(axis=-1).mean()))
+        return kept
+
+    told: list[float] = []
+    model = build(kind)
+    found = compare(model, dense(model, text(6), CONTEXT), choose)
+    assert found.kept_mass == pytest.approx(np.mean(told), rel=1e-6)
+    assert 0.05 < found.kept_mass < 0.99
+
+
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_nothing_restricted_is_the_model_itself(kind: str):
     model = build(kind)
@@ -160,6 +194,8 @@ def test_what_cannot_be_continued_is_refused():
     short.rule = type("Fewer", (), {"keep": lambda self, sight, s: sight.candidates[: s - 1]})()
     with pytest.raises(ArithmeticError, match="kept sets are not of 4 keys"), restricted(model, [30], short):
         model(input_ids=ids)
+    with pytest.raises(InputError, match="ascending"), restricted(model, [4, 3], everything):
+        pass
     with (
         pytest.raises(InputError, match="training mode"),
         restricted(build("llama").train(), [3], everything),

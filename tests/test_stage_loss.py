@@ -1,6 +1,7 @@
 """Losses of a dump: arms against the operator itself, the map of other documents, resumption, refusals."""
 
 import shutil
+import sys
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any, cast
@@ -16,7 +17,6 @@ from ceiling.loss import Cells, compare, dense
 from ceiling.problem import InputError
 from ceiling.selectors import resolve
 from ceiling.stages import capture, loss
-from ceiling.stages.spread import median_dropped
 from ceiling.store import check_store
 from ceiling.store.schema import IDENTITY
 from tests.test_cli import Run, run  # noqa: F401
@@ -25,14 +25,18 @@ from tests.toy_dump import write_toy_dump
 
 KEY = list(IDENTITY["losses"])
 DRAWS = 2
-SENTENCES = "The cache keeps a few keys and drops the rest, come what may; {} of them are read again. "
+RULE = "def last(sight, count):\n    return sight.candidates[-count:]\n"
+PROSE = (
+    "The cache keeps a few keys and drops the rest, o",
+    "come what may; some of them are read again later",
+)
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A random model and a dump of three documents of 48 tokens."""
+    """A random model and a dump of three documents of 48 tokens, one of them of nothing but one token."""
     folder = tmp_path_factory.mktemp("loss")
-    (folder / "prose.txt").write_text("".join(SENTENCES.format(n) for n in range(5)))
+    (folder / "prose.txt").write_text(PROSE[0] + "a" * 48 + PROSE[1] + " " * 3)
     model = str(save(folder / "mistral", "mistral", initializer_range=0.2, sliding_window=24))
     options: dict[str, Any] = {"tokens": 48, "documents": 3, "rows": 4, "device": "cpu"}
     capture.run(capture.plan(model, str(folder / "prose.txt"), out=folder / "dump", **options))
@@ -76,14 +80,17 @@ def test_every_arm_of_every_document_is_there(place: Path, records: pl.DataFrame
 def test_a_record_is_the_operators_on_the_map_of_the_other_documents(place: Path, records: pl.DataFrame):
     dump, model = open_dump(place / "dump"), models.load(models.resolve(str(place / "mistral")), "cpu").model
     own = dense(model, dump.document(1).tokens, 24)
-    dropped = [
-        np.concatenate(
-            [np.sort(dump.document(i).masses(layer))[..., :-8].sum(axis=-1) for i in (0, 2)], axis=1
-        )
-        for layer in dump.layers
-    ]
-    flat = np.median(dropped, axis=2) > 0.25
+
+    def flat_over(*documents: int) -> np.ndarray:
+        rows = [
+            [np.sort(dump.document(i).masses(layer))[..., :-8].sum(axis=-1) for layer in dump.layers]
+            for i in documents
+        ]
+        return np.asarray(np.median(np.concatenate(rows, axis=2), axis=2) > 0.25)
+
+    flat = flat_over(0, 2)
     assert 0 < flat.sum() < flat.size
+    assert not np.array_equal(flat, flat_over(0, 1, 2)), "whether document 1 is left out shows nowhere"
     for rule, cells in (("top-mass", "flat"), ("snapkv", "flat"), ("top-mass", "all"), ("h2o", "none")):
         balanced = {"flat": flat, "all": np.ones_like(flat), "none": np.zeros_like(flat)}[cells]
         found = compare(model, own, Cells(4, resolve(rule), balanced))
@@ -93,7 +100,6 @@ def test_a_record_is_the_operators_on_the_map_of_the_other_documents(place: Path
         assert row["kl"] == pytest.approx(found.kl, rel=1e-9)
         assert (row["agreement"], row["dense_loss"]) == (found.agreement, pytest.approx(own.loss, rel=1e-9))
         assert (row["balanced_cells"], row["cells"]) == (balanced.sum(), flat.size)
-    assert not np.array_equal(median_dropped(dump, without=1), median_dropped(dump))
 
 
 def test_random_cells_are_as_many_as_flat_ones_and_drawn_anew():
@@ -132,18 +138,95 @@ def test_a_rule_scored_later_stands_beside_the_others(place: Path, tmp_path: Pat
         lost(tmp_path)
 
 
+def test_other_continuations_are_not_mixed_with_them(place: Path, tmp_path: Path):
+    for names, context in ((["top-mass"], 24), (["quest"], 20)):
+        list(loss.run(planned(place, tmp_path, names, documents=1, context=context)))
+    with pytest.raises(InputError, match="2 configurations"):
+        lost(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"seed": 1}, {"draws": 3}, {"tokens": 40}, {"context": 20}, {"dtype": "bfloat16"}, {"budgets": (5,)}],
+    ids=str,
+)
+def test_what_changes_a_record_changes_the_configuration(
+    place: Path, tmp_path: Path, changes: dict[str, Any]
+):
+    assert planned(place, tmp_path, **changes).config != planned(place, tmp_path).config
+    assert planned(place, tmp_path, documents=1).config == planned(place, tmp_path).config
+
+
+def test_another_source_of_a_rule_is_another_configuration(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    configs = []
+    for text in (RULE, RULE + "\n"):
+        (tmp_path / "stage_losing.py").write_text(text)
+        configs.append(planned(place, tmp_path, ["stage_losing:last"]).config)
+    assert len(set(configs)) == 2
+    (tmp_path / "stage_losing.py").write_text(RULE + "\n\nlast.reading = 'cache'\n")
+    with pytest.raises(InputError, match="selector: stage_losing:last has no reading per-query"):
+        planned(place, tmp_path, ["stage_losing:last"])
+    sys.modules.pop("stage_losing")
+
+
+def test_random_cells_hang_on_seed_document_and_draw(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    seeds = []
+    whole = loss.chosen_cells
+
+    def noted(arm: loss.Arm, flat: np.ndarray, seed: list[int]) -> np.ndarray:
+        seeds.append(tuple(seed))
+        return whole(arm, flat, seed)
+
+    monkeypatch.setattr(loss, "chosen_cells", noted)
+    list(loss.run(planned(place, tmp_path, ["top-mass"], seed=7, documents=2)))
+    assert set(seeds) == {(7, document, draw) for document in range(2) for draw in range(DRAWS)}
+
+
+def test_half_precision_runs_under_its_own_limit(place: Path, tmp_path: Path):
+    list(loss.run(planned(place, tmp_path, ["top-mass"], dtype="bfloat16", documents=1)))
+    found = lost(tmp_path)
+    assert 1e-3 < found["deviation"][0] < loss.LIMIT["bfloat16"]
+    assert (found["loss"] > 0).all()
+
+
+def test_a_model_that_gives_no_numbers_stops_the_run(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    model = models.load(models.resolve(str(place / "mistral")), "cpu").model
+    model.model.norm.weight.data[0] = np.nan
+    monkeypatch.setattr(loss, "_loaded", lambda *_: model)
+    with pytest.raises(ArithmeticError, match="logits differ by nan from the unmodified model's"):
+        list(loss.run(planned(place, tmp_path)))
+    assert not list(tmp_path.glob("losses/**/*.parquet"))
+
+
+@pytest.mark.parametrize("spoil", [lambda content: content[:-50], lambda content: b""])
+def test_a_damaged_shard_is_found_and_done_again(place: Path, tmp_path: Path, spoil: Any):
+    list(loss.run(planned(place, tmp_path, ["quest"], documents=1)))
+    (shard,) = tmp_path.glob("losses/**/*.parquet")
+    shard.write_bytes(spoil(shard.read_bytes()))
+    assert [problem.where for problem in check_store(tmp_path).problems] == [str(shard.relative_to(tmp_path))]
+    assert planned(place, tmp_path, ["quest"], documents=1).todo == (loss.Unit(0),)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"budgets": (0,)}, "budget"),
-        ({"budgets": (40,)}, "budgets: 40 keys are more than the 24"),
+        ({"budgets": (0,)}, "budgets?: 0 is not positive"),
+        ({"tokens": 10, "context": 5, "budgets": (5,)}, "budgets: 5 keys; the first prediction sees 5"),
+        ({"budgets": (40,)}, "budgets: 40 keys; the first prediction sees 24"),
         ({"documents": 4}, "documents: 4 is not in 1..3"),
         ({"tokens": 49}, "tokens: 49 is not in 2..48"),
         ({"tokens": 10, "context": 10}, "context: 10 is not in 1..9"),
         ({"draws": 0}, "draws: 0"),
         ({"selectors": ["quest", "quest"]}, "selector: quest is repeated"),
         ({"selectors": ["quest-16"]}, "budgets: none is as large as the 16 keys"),
-        ({"selectors": ["quust"]}, "selector: "),
+        ({"selectors": ["quust"]}, "selector: .*quust"),
         ({"dtype": "float64"}, "dtype: 'float64' is unknown"),
     ],
 )
@@ -157,6 +240,9 @@ def test_another_model_or_part_of_a_dump_is_refused(place: Path, tmp_path: Path)
     other = str(save(tmp_path / "llama", "llama"))
     with pytest.raises(InputError, match="has other weights than the model of dump"):
         planned(place, tmp_path / "store", model=other)
+    wider = str(save(tmp_path / "wider", "mistral", initializer_range=0.2, sliding_window=30))
+    with pytest.raises(InputError, match="has other config than the model of dump"):
+        planned(place, tmp_path / "store", model=wider)
     with pytest.raises(InputError, match=r"model: mistral@\w+ was captured; say where it is with --model"):
         planned(place, tmp_path / "store", model=None)
     text = str(place / "prose.txt")
@@ -191,9 +277,7 @@ def test_the_command_says_what_it_would_do_and_did(run: Run, place: Path, tmp_pa
     command = (*command, "--budgets", "4", "--draws", "1", "--documents", "1", "--selector", "top-mass")
     code, out, _ = run(*command, "--dry-run")
     assert code == 0
-    assert (
-        "units    1 of 1 documents to do\nwork     4 arms each, 24 tokens read densely, 24 predicted" in out
-    )
+    assert "units    1 of 1 documents to do\nwork     4 arms each, 24 tokens of context, 24 predicted" in out
     assert not (tmp_path / "store").exists()
     code, out, _ = run(*command)
     assert (code, out.startswith("1 shards, 4 records in ")) == (0, True)
@@ -201,5 +285,5 @@ def test_the_command_says_what_it_would_do_and_did(run: Run, place: Path, tmp_pa
 
 
 def test_a_toy_dump_of_no_model_is_refused(tmp_path: Path):
-    with pytest.raises(InputError, match="model"):
+    with pytest.raises(InputError, match="was captured; say where it is with --model"):
         loss.plan(write_toy_dump(tmp_path / "toy"), tmp_path / "store")

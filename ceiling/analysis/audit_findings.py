@@ -59,12 +59,14 @@ def audit_figure2(ours: pl.DataFrame, flips: pl.DataFrame, audit: pl.DataFrame) 
     rows = without_noise(ours.filter(pl.col("label") == pl.col("flipped"))).to_dicts()
     blind, seeing = sorted(rows, key=lambda row: row["arm"] != AGNOSTIC)
     turns = blind["wins"] != seeing["wins"]
-    across = "across zero" if turns else "not across zero, nor that of any real press in any cell"
+    across = (
+        "across zero" if turns else "not across zero, nor that of any real press in any cell above the floor"
+    )
     sentence = (
         f"In the cell {blind['model']}, {blind['axis']}, {blind['budget']}, sight of the question moves the "
         f"gap of {blind['label']} to the best trivial press from {blind['gap']:.3f} to {seeing['gap']:.3f}, "
-        f"{across} (the largest such change of all cells); two arms disagree about the best press in "
-        f"{flips['disagree'].sum()} of {flips.height} comparisons."
+        f"{across} (the largest such change of all cells above the floor); two arms disagree about the best "
+        f"press in {flips['disagree'].sum()} of {flips.height} comparisons."
     )
     ends = "; ".join(_headline(row["arm"], row, "gap") for row in (blind, seeing))
     paper = "none: its sharp cell is of its own models, and no table of the reference data holds it"
@@ -214,6 +216,8 @@ def audit_bytes(ours: pl.DataFrame, audit: pl.DataFrame) -> Finding:
     audit : polars.DataFrame
     """
     presses = ours.filter(pl.col("label") != ANCHOR)
+    if presses.is_empty():
+        return _unanswered(audit)
     over = presses.filter(pl.col("held_share") > pl.col("nominal_share") * (1 + SLACK))
     held = "No press holds more bytes than its budget promises"
     if over.height:

@@ -44,9 +44,10 @@ PAPER = "the paper's figure gives no numbers here"
 
 READING = (
     "Excess loss is the loss on the continuation less the unmodified model's on the same tokens. A flat cell "
-    f"drops more than a quarter of its mass at s = {MAP_BUDGET}, at the median over the other documents; the "
-    "random arm balances as many cells, and its draws are averaged within each document before anything "
-    "else, so that intervals are over documents with these draws held."
+    f"drops over a quarter of its mass at s = {MAP_BUDGET}, at the median over the sampled rows of the "
+    "dump's other documents, wherever in them these lie. The random arm balances as many cells, some of "
+    "them flat too, as chance has it; its draws are averaged within each document before anything else, "
+    "so that intervals are over documents with these draws held."
 )
 """Stands below every figure and table of losses."""
 
@@ -71,7 +72,7 @@ def loss_table(losses: pl.DataFrame | pl.LazyFrame, *, draws: int = DRAWS, seed:
     -------
     polars.DataFrame
         One row per model, `s`, `rule` and `balanced`: `documents`, `draws` (choices of random cells, else
-        null), `context` (tokens read densely, the least), `n` (predictions of all documents), then
+        null), `context` (tokens before the first prediction, the least), `n` (predictions of all), then
         `excess` (mean loss - dense_loss, nats a token), `relative` (excess over the mean dense loss), `kl`
         (nats a token) and `agreement`, each with `_low` and `_high`; the means `dense_loss`,
         `balanced_share` (of the cells) and `kept_mass`; the largest `deviation`; and `interval`. A document
@@ -153,6 +154,12 @@ def loss_finding(arms: pl.DataFrame, pairs: pl.DataFrame) -> Finding:
             said.append(f"{model} was not run with both flat and random cells")
             continue
         row = where.row(0, named=True)
+        share = float(mine.filter(s=s, rule=TOP, balanced="flat")["balanced_share"][0])
+        if share in (0.0, 1.0):
+            said.append(
+                f"on {model} {'all' if share else 'no'} cells are flat, so there is nothing to compare"
+            )
+            continue
         number = _number(row)
         said.append(
             {
@@ -161,7 +168,8 @@ def loss_finding(arms: pl.DataFrame, pairs: pl.DataFrame) -> Finding:
                 "open": f"on {model} it is open whether the flat cells beat as many random ones",
             }[_word(row)]
             + f" (random − flat = {number} nats a token at s = {s}, {row['positive']} of {row['documents']} "
-            f"documents, {row['draws_beaten']} of {row['draws']} draws)"
+            f"documents, {row['draws_beaten']} of {row['draws']} draws; {share:.0%} of the cells are flat, "
+            "and about as much of a random choice)"
         )
         numbers.append(f"{number} ({model})")
     return Finding(
@@ -322,7 +330,9 @@ def _checked(losses: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
     broken = frame.select((~pl.col(FLOATS).is_finite()).fill_null(True).any())
     for column in broken.columns:
         if broken[column][0]:
-            raise InputError(f"losses: {column} holds a number that is null or not finite; run the arm again")
+            raise InputError(
+                f"losses: {column} holds a number that is null or not finite; delete its shards, run again"
+            )
     if unknown := sorted(set(frame["balanced"]) - set(BALANCED)):
         raise InputError(f"losses: balanced is {unknown[0]!r}, none of {', '.join(BALANCED)}")
     for column, way, of in (("dump", "--text", ["model"]), ("config", "--config", ["model", "s", "rule"])):

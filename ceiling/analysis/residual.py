@@ -119,11 +119,13 @@ def out_of_document(
     tuple of ndarray of float64, each shape (documents,)
         Of the fit and of the mean; 0 for a document without rows or without other documents.
     """
+    fit, mean = np.zeros(documents), np.zeros(documents)
+    if len(y) == 0:
+        return fit, mean
     centre, spread = predictors.mean(axis=0), predictors.std(axis=0)
     varies = spread > FLAT * (1 + np.abs(centre))
     scaled = (predictors - centre) / np.where(varies, spread, np.inf)  # changes no prediction but by rounding
     design = np.column_stack([np.ones(len(y)), scaled])
-    fit, mean = np.zeros(documents), np.zeros(documents)
     for d in range(documents):
         own = cluster == d
         if own.any() and not own.all():

@@ -11,6 +11,7 @@ from ceiling.capture.cost import layer_bytes as layer_bytes
 from ceiling.capture.hooks import attention_of as attention_of
 from ceiling.capture.hooks import capture as capture
 from ceiling.capture.hooks import registered as registered
+from ceiling.capture.positions import check_positions as check_positions
 from ceiling.capture.positions import sample_positions as sample_positions
 from ceiling.capture.recording import Layer as Layer
 from ceiling.capture.recording import Recording as Recording
@@ -32,6 +33,7 @@ __all__ = [
     "check_call",
     "check_length",
     "check_model",
+    "check_positions",
     "forward",
     "forward_seconds",
     "functions",

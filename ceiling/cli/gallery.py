@@ -19,8 +19,6 @@ def gallery(
     out: Annotated[Path, typer.Option(help="Folder for README.md and gallery/.")] = Path("figures"),
 ) -> None:
     """Write a page of drawn figures: thumbnail, finding, n, interval, the paper's number, the command."""
-    from PIL import UnidentifiedImageError
-
     from ceiling.plots.files import put
     from ceiling.plots.gallery import gallery_page, thumbnail
 
@@ -32,7 +30,7 @@ def gallery(
         picture = path.with_suffix(".png")
         try:
             pictures[picture.name] = thumbnail(picture.read_bytes())
-        except (FileNotFoundError, UnidentifiedImageError):
+        except (OSError, SyntaxError):  # of what is no PNG, Pillow says either
             raise InputError(f"figures: {picture} is no picture; draw it: {cards[name].command}") from None
     absent = [name for name in names if name not in found]
     folders = (word for folder in figures for word in ("--figures", str(folder)))

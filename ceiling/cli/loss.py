@@ -35,7 +35,7 @@ def loss(
         int | None, typer.Option(help="Of a document [default: 1024, or all there are].")
     ] = None,
     context: Annotated[
-        int | None, typer.Option(help="How many of them are read densely [default: half].")
+        int | None, typer.Option(help="Of them before the first prediction [default: half].")
     ] = None,
     draws: Annotated[int, typer.Option(help="Random choices of as many cells as are flat.")] = 5,
     seed: Annotated[int, typer.Option(help="Of the random choices.")] = 0,
@@ -48,11 +48,11 @@ def loss(
 ) -> None:
     """Continue a dump's documents with restricted attention, and compare the loss with the model's own.
 
-    Into table `losses`, one shard per document; shards that exist are done. The first half of a document is
-    read as the model reads it; every later row, in every layer and head, attends to `s` kept keys alone,
-    weights renormalised. Kept are: the largest masses; these improved by balancing swaps in all cells
-    (layer, head), in flat cells alone, in as many random cells; and what deployed rules choose with sight
-    of the query, by themselves and with balancing in flat cells.
+    Into table `losses`, one shard per document; shards that exist are done. The model reads the first
+    half of a document; every row that predicts a token of the rest attends, in every layer and head, to `s`
+    kept keys alone, weights renormalised. Kept are: the largest masses; these improved by balancing swaps
+    in all cells (layer, head), in flat cells alone, in as many random cells; and what deployed rules choose
+    with sight of the query, by themselves and with balancing in flat cells.
 
     A cell is flat where the median dropped mass of 8 keys is above 0.25 over the sampled rows of the dump's
     other documents. Before anything is compared, the same code with nothing restricted must give the
@@ -110,7 +110,7 @@ def describe(plan: "Plan") -> None:
     typer.echo(f"rules    {', '.join(choice.name for choice in plan.choices)}")
     typer.echo(f"budgets  {', '.join(map(str, plan.budgets))}")
     typer.echo(f"units    {len(plan.todo)} of {len(plan.units)} documents to do")
-    typer.echo(f"work     {len(arms)} arms each, {plan.context} tokens read densely, "
+    typer.echo(f"work     {len(arms)} arms each, {plan.context} tokens of context, "
                f"{plan.tokens - plan.context} predicted")  # fmt: skip
     typer.echo(f"bytes    about {plan.bytes / 1e3:,.0f} kB")
     typer.echo(f"time     about {lasting(plan.seconds)} on one core")

@@ -3,7 +3,8 @@
 Where ``g`` is the sum of the kept residuals, a swap of `i` for `j` leaves ``|g - z_i + z_j|^2`` over the
 square of the kept mass: three numbers and an inner product. As ``<z_i, z_j> <= |z_i| |z_j|``, most kept keys
 are seen not to lead below the best swap so far without looking at any `j`. A swap counts only where the
-direct sum after it is smaller; that sum is the next ``g``, so that roundings do not add up.
+direct sum after it is smaller, and that sum is the next ``g``: what rounding adds to ``<g, z_j>`` from swap
+to swap can hide a swap, and accept none that does not lower the error.
 """
 
 import numpy as np

@@ -119,17 +119,17 @@ def _told(logits: Tensor, targets: np.ndarray) -> Tensor:
 
 
 def _compared(dense: Dense, logits: Tensor, kept: Restricted) -> Compared:
-    divergence, same, deviation = 0.0, 0, 0.0
+    divergence, same, deviation = 0.0, 0, torch.zeros((), device=logits.device)
     for own, other in zip(dense.logits.split(BLOCK), logits.split(BLOCK), strict=True):
         p, q = (torch.log_softmax(each.double(), dim=-1) for each in (own, other))
         divergence += float((p.exp() * (p - q)).sum())
         same += int((own.argmax(-1) == other.argmax(-1)).sum())
-        deviation = max(deviation, float((own - other).abs().max()))
+        deviation = torch.maximum(deviation, (own - other).abs().max())  # which keeps what is not a number
     n = len(logits)
     return Compared(
         loss=float(_told(logits, dense.tokens[dense.context :]).mean()),
         kl=divergence / n,
         agreement=same / n,
-        deviation=deviation,
+        deviation=float(deviation),
         kept_mass=sum(kept.kept_mass.values()) / len(kept.kept_mass),
     )

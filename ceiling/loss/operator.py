@@ -16,6 +16,7 @@ from ceiling.capture import (
     backend,
     check_call,
     check_model,
+    check_positions,
     functions,
     registered,
     softmax_rows,
@@ -107,7 +108,7 @@ def restricted(model: PreTrainedModel, positions: Sequence[int], choose: Choose)
     """
     check_model(model)
     backbone = model.get_decoder()
-    told, rows = Restricted(), tuple(positions)
+    told, rows = Restricted(), check_positions(positions)
     compute, mask = functions(backend(model))
 
     def before(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -14,14 +14,16 @@ from ceiling import models
 from ceiling.capture import backend, check_model, forward_seconds
 from ceiling.dump import Dump
 from ceiling.loss import Cells, Dense, compare, dense, everything
+from ceiling.objective import default_extra
 from ceiling.problem import InputError, check_budgets
 from ceiling.search import ENGINE as SEARCH_ENGINE
 from ceiling.selectors import resolve
 from ceiling.selectors.allocation import FLAT
+from ceiling.stages.panel import ENGINE as RULES_ENGINE
 from ceiling.stages.panel import Choice
 from ceiling.stages.scoring import TOP_MASS
 from ceiling.stages.spread import MAP_BUDGET, median_dropped
-from ceiling.stages.units import Target, check_visible, open_source
+from ceiling.stages.units import Target, open_source
 from ceiling.store import SCHEMA_VERSION, TABLES, config_id
 
 TABLE = "losses"
@@ -37,8 +39,8 @@ TOKENS, DRAWS = 1024, 5
 LIMIT = {"float32": 1e-4, "bfloat16": 2.0, "float16": 0.5}
 """Largest difference (logits) of the unrestricted operator from the unmodified model, by dtype. Rounding
 alone makes up to 6e-5, 0.8 and 0.1 on SmolLM2-135M, 8e-5 in float32 on Gemma-3-270M, with logits of 40: the
-coarse types round every layer's output, where sums in another order differ by their last place. A wrong mask,
-head or scale makes 5 and more."""
+coarse types round every layer's output, where sums in another order differ by their last place. Rows that
+keep 8 keys make 10 to 29 there."""
 
 ENGINE = "loss/1"
 """Raised when the arithmetic, the arms or the choice of cells changes."""
@@ -88,7 +90,7 @@ class Plan:
     draws, seed : int
         Random choices of cells.
     tokens, context : int
-        Of a document; how many of them are read densely.
+        Of a document; how many of them are read before the first prediction.
     device, dtype, backend : str
     units, todo : tuple of Unit
         The documents, and those whose shards do not exist yet.
@@ -122,6 +124,8 @@ class Plan:
             "schema": SCHEMA_VERSION,
             "engine": ENGINE,
             "search": SEARCH_ENGINE,
+            "rules": RULES_ENGINE,
+            "candidates": {str(s): default_extra(s) for s in self.budgets},
             "budgets": list(self.budgets),
             "selectors": [
                 {"name": each.name, "parameters": dict(each.parameters), "digest": each.digest}
@@ -187,8 +191,8 @@ def plan(
     Parameters
     ----------
     dump, store : str or Path
-        Folder of the captured dump, whose documents are continued and whose rows make the map of flat
-        cells; and of the store (made by `run` if missing).
+        Folder of the captured dump, whose documents are continued and whose sampled rows, wherever they
+        lie in the other documents, make the map of flat cells; and of the store (made by `run` if missing).
     selectors : sequence of str, optional
         As `ceiling.selectors.resolve` takes them, with reading ``per-query``; by default `SELECTORS`.
     model : str, optional
@@ -197,8 +201,8 @@ def plan(
     documents : int, optional
         The first so many; by default all. The map of a document is made of all others of the dump.
     tokens, context : int, optional
-        Tokens of a document, by default 1024 or all there are; how many of them are read densely, by
-        default half.
+        Tokens of a document, by default 1024 or all there are; how many of them come before the first
+        prediction, by default half. All of these but the last are rows of the model's own.
     draws, seed : int
         Random choices of as many cells as are flat.
     device, dtype : str
@@ -217,11 +221,13 @@ def plan(
     bare = models.skeleton(folder)
     check_model(bare)
     checked = check_budgets(budgets)
-    check_visible(opened, "budgets", checked)
     count = _within("documents", documents, 1, opened.n_documents, opened.n_documents)
     shortest = min(opened.manifest["tokens"]["lengths"])
     length = _within("tokens", tokens, 2, shortest, min(TOKENS, shortest))
     before = _within("context", context, 1, length - 1, length // 2)
+    seen = min(before, max(window or length for window in opened.windows))
+    if max(checked) >= seen:
+        raise InputError(f"budgets: {max(checked)} keys; the first prediction sees {seen}, ask for fewer")
     if opened.n_documents < 2:
         raise InputError(f"dump: {dump} has one document; the map of a document is made of the others'")
     if len(opened.layers) < opened.n_layers:
@@ -328,7 +334,7 @@ def chosen_cells(arm: Arm, flat: np.ndarray, seed: Sequence[int]) -> np.ndarray:
 def _check(plan: Plan, unit: Unit, model: Any, own: Dense) -> float:
     """The deviation of the unrestricted operator; ArithmeticError where it is more than rounding makes."""
     deviation, limit = compare(model, own, everything).deviation, LIMIT[plan.dtype]
-    if not deviation <= limit:
+    if not deviation <= limit:  # also where it is NaN
         raise ArithmeticError(
             f"document {unit.document}: with nothing restricted, logits differ by {deviation:.3g} from the "
             f"unmodified model's (limit {limit:g} in {plan.dtype})"

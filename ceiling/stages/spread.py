@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ceiling.dump import Document, Dump
-from ceiling.problem import MASS_SUM_TOLERANCE
+from ceiling.problem import MASS_SUM_TOLERANCE, InputError
 from ceiling.selectors.allocation import by_map, mass_greedy, pyramid
 
 ALLOCATIONS = ("pyramid", "mass-greedy", "map")
@@ -25,12 +25,20 @@ def median_dropped(dump: Dump, without: int | None = None) -> np.ndarray:
     Of all documents of a dump, or of all but one. Where none is left out, the map is fitted where it is
     judged, as favourable as can be to it. A row that is no softmax counts as 0 here; `spread` names it, and
     nothing of its document is scored.
+
+    Raises
+    ------
+    InputError
+        Where a document is left out, and another has a row that is no softmax: nothing else looks at it.
     """
     medians = np.empty((len(dump.layers), dump.heads))
     documents = [dump.document(i) for i in range(dump.n_documents) if i != without]
     for at, layer in enumerate(dump.layers):
         dropped = [_dropped(document.masses(layer)) for document in documents]
-        medians[at] = np.median(np.nan_to_num(np.concatenate(dropped, axis=1)), axis=1)
+        rows = np.concatenate(dropped, axis=1)
+        if without is not None and not np.isfinite(rows).all():
+            raise InputError(f"dump: {dump.path}, layer {layer}: a sampled row is no softmax; capture again")
+        medians[at] = np.median(np.nan_to_num(rows), axis=1)
     return medians
 
 

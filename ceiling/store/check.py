@@ -279,7 +279,7 @@ class _Scan:
                 if "layer" not in UNIT[table]:  # how many documents were wanted, no record says
                     place = Place(table, dump, config)
                     there = {*self.units.get(place, ()), *self.broken.get(place, ())}
-                    self.find_missing(place, {(n,) for n in range(max(there)[0])})
+                    self.find_missing(place, {(n,) for n in range(max(there, default=(0,))[0])})
                 elif not self.health.records.get((dump, config), {}).get("manifest"):
                     self.find_missing(Place(table, dump, config), wanted or self.shown(dump, table))
 

@@ -223,9 +223,10 @@ class RemoteStore(Store):
         return scan(table, pattern)
 
     def check(self) -> None:
-        """Raise `InputError` unless there are instances, of one configuration a dump, or an audit."""
+        """Raise `InputError` unless there are results, and instances of one configuration a dump."""
         pairs = self.instances.select("dump", "config").unique().collect()
-        if pairs.is_empty() and self._scan("audit", f"dump=*/config={self.config or '*'}") is None:
+        of_config = f"dump=*/config={self.config or '*'}"
+        if pairs.is_empty() and all(self._scan(table, of_config) is None for table in CONFIGURED):
             of = f" of configuration {self.config}" if self.config else ""
             raise InputError(f"store: no instances{of} at {self.uri}")
         self._check_unique(pairs)

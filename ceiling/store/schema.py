@@ -194,7 +194,9 @@ LOSSES: dict[str, Column] = {
     "draw": Column(_WHOLE, "", "number of the random choice of cells, from 0; 0 where nothing is drawn"),
     "cells": Column(_WHOLE, "cells", "layers times heads"),
     "balanced_cells": Column(_WHOLE, "cells", "where balancing chooses"),
-    "context": Column(_WHOLE, "tokens", "read densely before the first prediction"),
+    "context": Column(
+        _WHOLE, "tokens", "before the first prediction; but for the last, their rows are dense"
+    ),
     "tokens": Column(_WHOLE, "tokens", "predicted"),
     "loss": Column(_REAL, "nats/token", "cross-entropy of the next token, mean"),
     "dense_loss": Column(_REAL, "nats/token", "the same of the unmodified model"),
