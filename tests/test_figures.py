@@ -114,6 +114,8 @@ def test_captions_of_certificates_say_what_no_floor_means_and_what_is_proved(dra
 
 def test_a_store_of_instances_draws_what_it_can_and_says_what_to_run(tmp_path, capsys):
     store = write_toy_store(tmp_path / "store", toy_instances(documents=1, layers=2, heads=2))
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "figure3.json").write_text("what an earlier run found")
     figures(store, tmp_path / "out")
     drawn = {p.stem for p in (tmp_path / "out").iterdir()}
     assert drawn == {"figure1", "figure2", "prediction", "table1", "table2", "table6", "table8"}
