@@ -36,9 +36,10 @@ audit: $(VENV)/.installed
 
 paper: panel audit
 	for dump in $(PANEL)/dumps/*$(LOSS_TEXTS)*/; do \
+		$(BIN)/python jobs/zero_error.py --dump "$$dump" --store $(PANEL)/store --bits 8 --rows 1 && \
 		$(BIN)/python jobs/loss.py --dump "$$dump" --store $(PANEL)/store $(LOSS) || exit; \
 	done
-	$(BIN)/ceiling figures --store $(PANEL)/store --out $(PANEL)/figures --only figure4
+	$(BIN)/ceiling figures --store $(PANEL)/store --out $(PANEL)/figures --only figure4,zero_error
 	$(BIN)/ceiling gallery --figures $(PANEL)/figures --figures $(AUDIT)/figures --out $(GALLERY)
 
 test: $(VENV)/.installed

@@ -25,8 +25,8 @@ LOOKS = {"none": ("o", False), "flat": ("s", True), "random": ("^", False), "all
 NAMES = {"none": "no cell", "flat": "flat cells", "random": "random cells", "all": "all cells"}
 
 WIDE = 20
-"""Greatest over least value (ratio), or over the median size where signs differ, from which an axis is
-logarithmic."""
+"""Greatest over least value (ratio), or over the lower quartile of sizes where something drawn is not above
+0, from which an axis is logarithmic."""
 
 ROW = 0.15
 """Height of a row, inches."""
@@ -75,7 +75,7 @@ def loss_dots(arms: pl.DataFrame, pairs: pl.DataFrame, points: pl.DataFrame) -> 
             other.set_xlabel("difference of losses, nats a token")
         for axes in (*above[len(panels) :], *below[len(panels) :]):
             axes.set_visible(False)
-        _scale(list(above[: len(panels)]), pl.concat([arms["excess"], points["excess"]]))
+        _scale(list(above[: len(panels)]), arms["excess"])
         _scale(list(below[: len(panels)]), pairs["difference"])
         for axes in below:
             axes.axvline(0, color="black", lw=0.6, zorder=0.5)
@@ -114,18 +114,19 @@ def _look(axes: Axes, rows: list[Any], labels: list[str]) -> None:
 def _scale(panels: list[Axes], values: pl.Series) -> None:
     """One range for all panels, logarithmic where the values' sizes are too far apart."""
     reach = [limit for axes in panels for limit in axes.get_xlim()]
+    lines = [line for axes in panels for line in axes.lines if line.get_transform() == axes.transData]
+    drawn = np.concatenate([np.asarray(line.get_xdata(), dtype=float) for line in lines])
     sizes = values.drop_nulls().abs().to_numpy()
-    middle, most, least = float(np.median(sizes)), float(sizes.max()), float(sizes.min())
-    positive = float(values.min()) > 0  # type: ignore[arg-type]
+    low, least, most = float(np.quantile(sizes, 0.25)), float(np.nanmin(drawn)), float(np.nanmax(drawn))
     for axes in panels:
-        if positive and most > WIDE * least:
+        if least > 0 and most > WIDE * least:
             axes.set_xscale("log")
             axes.set_xlim(least / 1.3, 1.3 * most)
             decades = np.log10(most / least)
             steps = (1, 2, 5) if decades < 1.7 else (1, 3) if decades < 3 else (1,)
             axes.xaxis.set_major_locator(LogLocator(subs=steps))
-        elif not positive and most > WIDE * middle > 0:
-            near = 10.0 ** np.floor(np.log10(middle))
+        elif least <= 0 and most > WIDE * low > 0:
+            near = 10.0 ** np.floor(np.log10(low))
             axes.set_xscale("symlog", linthresh=near)
             axes.set_xlim(1.3 * min(*reach, -near), 1.3 * max(*reach, near))
             axes.xaxis.set_major_locator(SymmetricalLogLocator(linthresh=near, base=10))
