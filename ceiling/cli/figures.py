@@ -41,8 +41,8 @@ def figures(
             if only is not None or str(error).startswith("out: "):
                 raise
             refused.setdefault(str(error), []).append(name)
-            if (stale := out / f"{name}.json").is_file():
-                stale.unlink()  # no gallery shows an earlier run's finding
+            if (finding := out / f"{name}.json").is_file():
+                finding.unlink()  # no gallery shows an earlier run's finding
     if sum(map(len, refused.values())) == len(there):
         raise InputError(min(refused, key=_rank))
     for reason, without in refused.items():
