@@ -25,7 +25,7 @@ MASS = ("kept_mass", "kept_mass_uniform")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write allocation.{png,pdf,csv,md} from a store's scores."""
+    """Write allocation.{png,pdf,csv,md,json} from a store's scores."""
     args = arguments(__doc__, argv)
 
     from ceiling.store import open_store

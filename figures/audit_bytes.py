@@ -22,7 +22,7 @@ LEVELS = ("model", "arm", "level", "label", "budget", "held_share", "cells", "wi
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write audit_bytes.{png,pdf,csv,md} from a store's audit."""
+    """Write audit_bytes.{png,pdf,csv,md,json} from a store's audit."""
     args = arguments(__doc__, argv)
 
     from ceiling.store import open_store

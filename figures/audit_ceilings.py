@@ -27,7 +27,7 @@ MEANS = ("count", "kept_mass", "top_mass", "error", "e_top", "e_balance", "bound
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write audit_ceilings.{png,pdf,csv,md} from a store's audit and audit_ceilings."""
+    """Write audit_ceilings.{png,pdf,csv,md,json} from a store's audit and audit_ceilings."""
     args = arguments(__doc__, argv)
 
     from ceiling.store import open_store

@@ -33,7 +33,7 @@ ones."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write audit_figure1.{png,pdf,csv,md} from a store's audit."""
+    """Write audit_figure1.{png,pdf,csv,md,json} from a store's audit."""
     args = arguments(__doc__, argv)
 
     from ceiling.store import open_store

@@ -20,7 +20,7 @@ CELL = ("model", "axis", "budget", "arm", "label", "target", "wins")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write audit_figure2.{png,pdf,csv,md} from a store's audit."""
+    """Write audit_figure2.{png,pdf,csv,md,json} from a store's audit."""
     args = arguments(__doc__, argv)
 
     from ceiling.store import open_store

@@ -28,7 +28,7 @@ SIGHT = ("model", "label", "sight", "sees", "question_tokens", "pairs")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write audit_figure3.{png,pdf,csv,md} from a store's audit."""
+    """Write audit_figure3.{png,pdf,csv,md,json} from a store's audit."""
     args = arguments(__doc__, argv)
 
     from ceiling.store import open_store

@@ -22,7 +22,7 @@ KEYS = ("model", "budget", "arm", "label", "target", "instances", "anchor", "flo
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write audit_figure4.{png,pdf,csv,md} from a store's audit of natural text."""
+    """Write audit_figure4.{png,pdf,csv,md,json} from a store's audit of natural text."""
     args = arguments(__doc__, argv)
 
     from ceiling.store import open_store

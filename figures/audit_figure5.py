@@ -23,7 +23,7 @@ Intervals: 95% percentile, instances resampled within tasks."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write audit_figure5.{png,pdf,csv,md} from a store's audits of both backends, whatever --config."""
+    """Write audit_figure5.{png,pdf,csv,md,json} from a store's audits of both backends, whatever --config."""
     args = arguments(__doc__, argv)
 
     from ceiling.store import open_store

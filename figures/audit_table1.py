@@ -29,7 +29,7 @@ KEYS = ("axis", "tasks", "instances", "floor")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write audit_table1.{png,pdf,csv,md} from a store's audit."""
+    """Write audit_table1.{png,pdf,csv,md,json} from a store's audit."""
     args = arguments(__doc__, argv)
 
     from ceiling.store import open_store

@@ -30,7 +30,7 @@ floor is hatched and has no verdict."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write audit_table3.{png,pdf,csv,md} from a store's audit."""
+    """Write audit_table3.{png,pdf,csv,md,json} from a store's audit."""
     args = arguments(__doc__, argv)
 
     from ceiling.store import open_store

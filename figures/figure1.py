@@ -22,7 +22,7 @@ shares on which top-mass's error is within 1.5 and 2 times the pool optimum."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write figure1.{png,pdf,csv,md} from a store's instances."""
+    """Write figure1.{png,pdf,csv,md,json} from a store's instances."""
     args = arguments(__doc__, argv)
 
     from ceiling.store import open_store

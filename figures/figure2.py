@@ -24,7 +24,7 @@ Within a cell, all budgets pooled, `auc` and the logistic fit are of the dropped
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write figure2.{png,pdf,csv,md} from a store's instances."""
+    """Write figure2.{png,pdf,csv,md,json} from a store's instances."""
     args = arguments(__doc__, argv)
 
     from ceiling.store import open_store

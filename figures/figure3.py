@@ -29,7 +29,7 @@ error/es_upper and error/es_lower, between which error/ES(s) lies, proved."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write figure3.{png,pdf,csv,md} from a store's scores, beside its instances and certificates."""
+    """Write figure3.{png,pdf,csv,md,json} from a store's scores, beside its instances and certificates."""
     args = arguments(__doc__, argv)
 
     from ceiling.store import open_store

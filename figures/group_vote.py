@@ -22,7 +22,7 @@ anything. A model has one group size, so models here differ in more than that.""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write group_vote.{png,pdf,csv,md} from a store's scores."""
+    """Write group_vote.{png,pdf,csv,md,json} from a store's scores."""
     args = arguments(__doc__, argv)
 
     from ceiling.store import open_store

@@ -18,7 +18,7 @@ SHOWN = ("n", "solved", "dropped_mass", "closable_lower", "closable_upper", "low
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write intervals.{png,pdf,csv,md} from a store's certificates."""
+    """Write intervals.{png,pdf,csv,md,json} from a store's certificates."""
     args = arguments(__doc__, argv)
 
     from ceiling.store import open_store

@@ -19,7 +19,7 @@ pools and rows, its solver found a set more than 1% better on 4.9% of the instan
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write looseness.{png,pdf,csv,md} from a store's certificates and instances."""
+    """Write looseness.{png,pdf,csv,md,json} from a store's certificates and instances."""
     args = arguments(__doc__, argv)
 
     from ceiling.store import open_store

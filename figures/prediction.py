@@ -23,7 +23,7 @@ logistic fit of the label on m, in logits. The paper gives a range of AUCs of m 
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write prediction.{png,pdf,csv,md} from a store's instances."""
+    """Write prediction.{png,pdf,csv,md,json} from a store's instances."""
     args = arguments(__doc__, argv)
 
     from ceiling.store import open_store

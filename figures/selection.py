@@ -23,7 +23,7 @@ TABLES = {
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write selection.{png,pdf,csv,md} from a store's scores, beside its instances and certificates."""
+    """Write selection.{png,pdf,csv,md,json} from a store's scores, beside its instances and certificates."""
     args = arguments(__doc__, argv)
 
     from ceiling.store import open_store

@@ -27,7 +27,7 @@ rows, so a family weighs by its heads."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write table1.{png,pdf,csv,md} from a store's scores, or from its instances where it has none."""
+    """Write table1.{png,pdf,csv,md,json} from a store's scores, or from its instances where it has none."""
     args = arguments(__doc__, argv)
 
     from ceiling.store import open_store

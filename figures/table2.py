@@ -20,7 +20,7 @@ of its reference family Qwen2.5-1.5B, in grey. Its ranges are read as over budge
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write table2.{png,pdf,csv,md} from a store's instances."""
+    """Write table2.{png,pdf,csv,md,json} from a store's instances."""
     args = arguments(__doc__, argv)
 
     from ceiling.store import open_store

@@ -25,7 +25,7 @@ correlation of Φ and the pool optimum's error; and, in the table, median
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write table6.{png,pdf,csv,md} from a store's instances."""
+    """Write table6.{png,pdf,csv,md,json} from a store's instances."""
     args = arguments(__doc__, argv)
 
     from ceiling.store import open_store

@@ -28,7 +28,7 @@ budget, solved 237, 234, 234 and 234 of them, and confirmed the pool's set on 37
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write table7.{png,pdf,csv,md} from a store's certificates, beside its instances."""
+    """Write table7.{png,pdf,csv,md,json} from a store's certificates, beside its instances."""
     args = arguments(__doc__, argv)
 
     from ceiling.store import open_store

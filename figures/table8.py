@@ -30,7 +30,7 @@ e_pool. The paper's rows, of one family, are grey."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write table8.{png,pdf,csv,md} from a store's instances."""
+    """Write table8.{png,pdf,csv,md,json} from a store's instances."""
     args = arguments(__doc__, argv)
 
     from ceiling.store import open_store

@@ -25,7 +25,7 @@ one's."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write tasks.{png,pdf,csv,md} from a store's instances, documents and rows."""
+    """Write tasks.{png,pdf,csv,md,json} from a store's instances, documents and rows."""
     args = arguments(__doc__, argv)
 
     from ceiling.store import open_store

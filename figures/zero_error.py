@@ -16,7 +16,7 @@ proves nothing at all. The paper shows that the question is NP-complete, and tim
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write zero_error.{png,pdf,csv,md} from a store's zero_errors."""
+    """Write zero_error.{png,pdf,csv,md,json} from a store's zero_errors."""
     args = arguments(__doc__, argv)
 
     from ceiling.store import open_store

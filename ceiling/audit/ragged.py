@@ -9,12 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
-from transformers import AttentionInterface, AttentionMaskInterface
 
 from ceiling.audit.held import HeldCache, HeldLayer
-from ceiling.capture import attention_of
-
-_numbers = itertools.count()  # one registry name for each open use
+from ceiling.capture import attention_of, registered
 
 
 @dataclass(slots=True)
@@ -220,15 +217,8 @@ def _sdpa(
 @contextlib.contextmanager
 def attending(model: Any, batch: RaggedBatch) -> Iterator[None]:
     """Let a model's attention read `batch` besides the tokens it is given; the model is left as found."""
-    name = f"ceiling_ragged_{next(_numbers)}"
-    AttentionInterface.register(name, batch.attend)
-    AttentionMaskInterface.register(name, _no_mask)  # attention masks by itself
-    try:
-        with attention_of(model, name):
-            yield
-    finally:
-        AttentionInterface._global_mapping.pop(name)
-        AttentionMaskInterface._global_mapping.pop(name)
+    with registered(batch.attend, _no_mask) as name, attention_of(model, name):  # it masks by itself
+        yield
 
 
 def _no_mask(**_: Any) -> None:

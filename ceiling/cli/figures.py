@@ -25,7 +25,7 @@ def figures(
         str | None, typer.Option(help="Count this text's rows; if absent all but code and tasks.")
     ] = None,
 ) -> None:
-    """Draw the figures of a store: each as PNG, PDF, CSV and Markdown beside the paper's numbers."""
+    """Draw a store's figures: PNG and PDF, numbers beside the paper's as CSV and Markdown, findings as JSON."""
     there = scripts()
     names = list(there) if only is None else [name.strip() for name in only.split(",")]
     for name in names:
