@@ -25,7 +25,7 @@ def figures(
         str | None, typer.Option(help="Count this text's rows; if absent all but code and tasks.")
     ] = None,
 ) -> None:
-    """Draw a store's figures: PNG and PDF, numbers beside the paper's as CSV and Markdown, findings as JSON."""
+    """Draw a store's figures: PNG, PDF, the numbers beside the paper's as CSV and Markdown, a finding."""
     there = scripts()
     names = list(there) if only is None else [name.strip() for name in only.split(",")]
     for name in names:
