@@ -95,25 +95,27 @@ class Submit:
         self.environment = environment
 
     def __call__(self, *command: object) -> subprocess.CompletedProcess[str]:
-        """Exit code and what was printed, the job's log included; waits until the head takes jobs."""
-        stop = time.monotonic() + WAIT
-        while True:
-            job = subprocess.run(
-                [RAY, "job", "submit", *self.options, "--", *map(str, command)],
-                cwd=self.checkout,
-                env=self.environment,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                timeout=2 * WAIT,
-            )
-            if "No available agent" not in job.stdout or time.monotonic() > stop:
-                return job
+        """Exit code and what was printed, the job's log included."""
+        return subprocess.run(
+            [RAY, "job", "submit", *self.options, "--", *map(str, command)],
+            cwd=self.checkout,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=2 * WAIT,
+        )
 
 
 @pytest.fixture(scope="module")
-def submit(server: str, checkout: Path, environment: dict[str, str]) -> Submit:
-    return Submit(server, checkout, environment)
+def submit(server: str, checkout: Path, environment: dict[str, str], folder: Path) -> Submit:
+    """A head answers before it takes jobs: at first it has no agent, or one that hangs up."""
+    submit = Submit(server, checkout, environment)
+    stop = time.monotonic() + WAIT
+    while (first := submit("true")).returncode:
+        logs = [path.read_text() for path in (folder / "session_latest" / "logs").glob("dashboard_agent.*")]
+        assert time.monotonic() < stop, "\n".join([first.stdout, (folder / "head.out").read_text(), *logs])
+    return submit
 
 
 @pytest.fixture(scope="module")
