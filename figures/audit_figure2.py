@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ceiling.analysis import audit_findings
-from ceiling.analysis.audit_flips import arm_flips, sharp_cell
+from ceiling.analysis.audit_flips import arm_flips, model_flips, sharp_cell
 from ceiling.analysis.audit_notes import as_text, rests_on
 from ceiling.cli.figures import arguments
 from ceiling.plots import write
@@ -31,6 +31,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         "The cell": as_text(ours, CELL, ["score", "gap"]),
         "Where arms disagree about the best press": flips.drop("interval"),
     }
+    if audit["model"].n_unique() > 1:
+        tables["Where models disagree about the best press"] = model_flips(audit).drop("interval")
     caption = f"{CAPTION}\n\n{rests_on(audit, flips['interval'][0])}"
     found = audit_findings.audit_figure2(ours, flips, audit)
     for path in write(

@@ -31,8 +31,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     ours = natural_table(audit)
     if ours.is_empty():
         raise InputError(
-            "audit: no records of natural text; LongBench's datasets need a hub, so `ceiling audit` with the "
-            "generated tasks draws the other figures"
+            "audit: no records of natural text; `ceiling audit` has no tasks of LongBench yet, and the other "
+            "figures show generated ones"
         )
     parts = ours.partition_by("model", "budget", as_dict=True, maintain_order=True)
     panels = {f"{model}, {budget}": part for (model, budget), part in parts.items()}

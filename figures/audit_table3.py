@@ -40,7 +40,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     paper = paper_axes(pl.read_csv(REFERENCE, infer_schema=False))
     drawn = ours.filter(model=ours["model"][-1])
     mine, theirs = by_arm(drawn), by_arm(numeric(paper, VERDICTS))
-    panels, crosses = ({axis: frame.filter(axis=axis) for axis in AXES} for frame in (mine, theirs))
+    axes = [axis for axis in AXES if axis in audit["axis"]]
+    panels, crosses = ({axis: frame.filter(axis=axis) for axis in axes} for frame in (mine, theirs))
     tables = {"Tables 3 and 6: ours, then the paper's": beside_paper(ours, paper, VERDICTS, BY)}
     differ = paper_differs(drawn, paper, VERDICTS, BY)
     caption = f"{CAPTION}\n\n{differ} {NOT_AUDITED}\n\n{rests_on(audit, ours['interval'][0])}"

@@ -183,12 +183,14 @@ def families(folder: Path) -> Iterator[tuple[str, list[str]]]:
 
     broken = save(folder / "broken", max_position_embeddings=1024)
     weights = load_file(broken / "model.safetensors")
-    name = next(name for name in weights if name.endswith("norm.weight") and "layers" not in name)
-    weights[name] = torch.full_like(weights[name], torch.finfo(torch.float32).max)
-    save_file(weights, broken / "model.safetensors", metadata={"format": "pt"})
-    audit = ran(broken, folder / "nan", presses=("knorm",), instances=1)
-    told = set(audit.select("status", "score", "truncated").rows())
-    yield "what is not finite has no score", [] if told == {("not finite", None, False)} else [str(told)]
+    last = next(name for name in weights if name.endswith("norm.weight") and "layers" not in name)
+    for name in (last, next(name for name in weights if name.endswith("layers.0.input_layernorm.weight"))):
+        weights[name] = torch.full_like(weights[name], torch.finfo(torch.float32).max)
+        save_file(weights, broken / "model.safetensors", metadata={"format": "pt"})
+        audit = ran(broken, folder / f"nan-{name}", presses=("knorm",), instances=1)
+        told = set(audit.select("status", "score", "truncated").rows())
+        wrong = [] if told == {("not finite", None, False)} else [f"{name}: {told}"]
+        yield f"what is not finite from {name} on has no score", wrong
 
 
 def main() -> int:

@@ -108,6 +108,24 @@ def test_figure3_says_whether_scores_that_read_the_question_gain_more(effects, s
     assert "0.158 against 0.019 on average; snapkv gains most, 0.198 (aware-kvpress)" in found.paper
 
 
+def test_forms_of_a_press_count_once_where_presses_are_compared():
+    labels = ["snapkv", "snapkv:window=16", "keydiff", "knorm", "tova"]
+    cell = {"model": "m", "arm": "agnostic", "rows_of": "answer", "budget": "b", "label": labels}
+    numbers = {"error_over_top": [1.0, 9.0, 2.0, 3.0, 4.0], "score": [0.9, 0.95, 0.8, 0.7, 0.6]}
+    press = pl.col("label").str.split(":").list.first()
+    joined = pl.DataFrame(cell | numbers).with_columns(press=press).sample(fraction=1, shuffle=True, seed=1)
+    assert agreement(joined).select("presses", "rho").rows() == [(4, pytest.approx(-1))]
+    audit = planted(snapkv=(-0.3, 0.2))
+    other = audit.filter(press="snapkv").with_columns(parameters=pl.lit("window=16"), score=pl.lit(1.0))
+    found = [
+        audit_findings.audit_figure3(
+            one(sight_table(frame, draws=DRAWS)), paper_deltas(stated("table2_verdict")), audit
+        ).sentence.partition(";")[0]
+        for frame in (audit, pl.concat([audit, other]))
+    ]
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize(("effect", "wins"), [((0.3, 0.3), "6 of 36"), ((-0.3, -0.3), "0 of 36")])
 def test_figure4_counts_wins_on_natural_text(effect, wins):
     audit = planted(keydiff=effect).filter(pl.col("task") != "vt")
@@ -217,7 +235,8 @@ def test_ceilings_says_what_closeness_does_to_scores(rho, said):
 
 def test_ceilings_of_too_few_presses_says_so():
     joined = {"model": "m", "arm": "agnostic", "rows_of": "answer", "budget": "b", "label": ["a", "b"]}
-    agreed = agreement(pl.DataFrame(joined | {"error_over_top": [1.0, 2.0], "score": [0.5, 0.6]}))
+    numbers = {"press": ["a", "b"], "error_over_top": [1.0, 2.0], "score": [0.5, 0.6]}
+    agreed = agreement(pl.DataFrame(joined | numbers))
     found = audit_findings.audit_ceilings(agreed, planted(instances=2))
     assert found.sentence.startswith("No comparison has the presses")
 

@@ -190,6 +190,13 @@ def test_keeping_everything_leaves_no_row_to_judge():
     assert almost["error"] > 0
 
 
+def test_rows_that_are_not_finite_are_no_rows_to_judge():
+    weights, values = layer(np.random.default_rng(1), 20)
+    told = judged([torch.arange(1, 18)] * KV, torch.full_like(weights, torch.nan), values, 20)
+    assert told["rows"] == 0
+    assert told["error"] is None
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_errors_lie_between_what_is_proved(seed):
     rng = np.random.default_rng(seed)

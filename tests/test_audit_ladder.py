@@ -74,3 +74,15 @@ def test_an_answer_is_what_the_model_says_itself():
 
 def test_the_gates_are_those_of_the_audit():
     assert (ENOUGH, FLOOR) == (0.5, 0.3)
+
+
+def test_what_cannot_be_chosen_is_refused_before_any_answer(tmp_path, capsys):
+    for options, said in (
+        (["--model", str(tmp_path / "none"), "--out", str(tmp_path / "x.json")], "error: "),
+        (["--model", "smollm2-135m", "--out", str(tmp_path / "no" / "x.json")], "--out: no folder"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            ladder.main(options)
+        assert ended.value.code == 2
+        assert said in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

@@ -41,7 +41,7 @@ def drawn(store, tmp_path_factory):
 
 def test_a_store_of_audits_alone_draws_the_audit_and_says_what_the_rest_needs(drawn, store, tmp_path):
     assert sorted(path.name for path in drawn.iterdir()) == [n + s for n in RANKED for s in SUFFIXES]
-    with pytest.raises(InputError, match="natural text; LongBench's datasets need a hub"):
+    with pytest.raises(InputError, match="natural text; `ceiling audit` has no tasks of LongBench"):
         figures(store, tmp_path, "audit_figure4")
     with pytest.raises(InputError, match="no record of full, keydiff, streaming_llm on backend sdpa"):
         figures(store, tmp_path, "audit_figure5")

@@ -5,6 +5,7 @@ from functools import cache
 import numpy as np
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 from ceiling.analysis.audit_bytes import bytes_table
 from ceiling.analysis.audit_cells import FLOOR, anchor_table, cell_table
@@ -205,6 +206,18 @@ def test_ceilings_and_scores_agree_in_a_toy_where_errors_make_the_score():
     assert sorted(drawn) == sorted(mine.select("error_over_top", "score").rows())
     low, high = panels[0].get_xlim()
     assert all(low < x < high for x, _ in drawn)
+
+
+def test_what_was_judged_but_not_answered_is_left_out():
+    frame = audit("one")
+    ceilings = toy_ceilings(frame)
+    more = ceilings.filter(pl.col("instance") == 0).with_columns(instance=pl.lit(99, pl.Int64))
+    more = more.with_columns(error_over_top=1e6).select(ceilings.columns)
+    whole, torn = (
+        ceiling_scores(each, frame, draws=0)
+        for each in (ceilings, pl.concat([ceilings, more.cast(dict(ceilings.schema))]))
+    )
+    assert_frame_equal(whole, torn)
 
 
 def test_balancing_is_ticked_where_it_was_taken():

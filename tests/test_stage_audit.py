@@ -18,7 +18,7 @@ from ceiling.stages.auditing import Posing
 from ceiling.store import config_id, open_store
 from tests.tiny_models import save
 
-CHECKS = 28
+CHECKS = 29
 """Lines of `tests.audit_stage_check`."""
 
 TASKS = ("niah_single_2", "vt:hops=1")
@@ -117,11 +117,16 @@ def test_the_record_and_the_shards_stand_where_they_are_looked_for(llama: str, t
 def test_presses_that_cannot_run_are_left_out_by_name_or_refused_where_named(
     llama: str, gemma: str, tmp_path: Path
 ):
-    made = plan(llama, tmp_path, backend="sdpa")
+    made = plan(llama, tmp_path, backend="sdpa", budgets=["ratio=0.9", "ratio=0.99"])
     assert [reason.partition(":")[0] for reason in made.refused] == ["h2o"]
     assert "eager" in made.refused[0]
     assert "h2o" not in made.presses
     assert made.ceilings == "none"
+    assert [said.partition(" keeps ")[0] for said in made.notes if said.startswith("snapkv")] == [
+        "snapkv at ratio=0.9",
+        "snapkv at ratio=0.99",
+        "snapkv:window=16 at ratio=0.99",
+    ]
     windowed = plan(gemma, tmp_path)
     assert [reason.partition(":")[0] for reason in windowed.refused] == ["expected_attention"]
     with pytest.raises(InputError, match=r"presses: refused: h2o: .*use eager \(arm agnostic\)"):
@@ -147,7 +152,9 @@ def test_kvpress_by_itself_has_no_scores_alone(llama: str, tmp_path: Path):
         ({"tasks": None}, "tasks: none have been chosen for model tiny-llama"),
         ({"tasks": ["niah"]}, "task: 'niah' is unknown"),
         ({"tasks": ["vt", "vt:hops=4"]}, "tasks: vt is repeated"),
-        ({"tasks": []}, "tasks: none"),
+        ({"tasks": []}, "tasks: none; name one"),
+        ({"arms": []}, "arms: none; name one"),
+        ({"presses": []}, "presses: none; name one"),
         ({"tasks": ["cwe"], "questions": 2}, "questions"),
         ({"presses": ["snapkv:size=9"]}, "'size=9' of snapkv"),
         ({"presses": ["snapkv", "snapkv:window=64"]}, "presses: snapkv is repeated"),

@@ -299,15 +299,18 @@ def _losses(frame: pl.DataFrame) -> str:
     for arm in _arms(frame):
         gaps = _beating(frame, arm)
         who = f" ({_listed(f'{label} by {gap:.3f}' for label, gap in gaps.items())})" if gaps else ""
-        real = "" if parts else " real presses"
+        forms = "forms of " if frame["label"].str.split(":").list.first().is_duplicated().any() else ""
+        real = "" if parts else f" {forms}real presses"
         parts.append(f"{len(gaps)} of {frame.height}{real} in {_arm(arm)}{who}")
     return _listed(parts)
 
 
 def _gains(frame: pl.DataFrame) -> str:
-    """Mean gains from sight, of scores that read the last queries against the others."""
+    """Mean gains from sight, of scores that read the last queries against the others, one form a press."""
     reads = pl.col("sight").fill_null(0) == LAST_QUERIES
-    near, far = (frame.filter(which).select(pl.col("delta").mean()).item() for which in (reads, ~reads))
+    name = pl.col("label").str.split(":").list.first()
+    each = frame.sort("label").filter(name.is_first_distinct())  # the default sorts before its other forms
+    near, far = (each.filter(which).select(pl.col("delta").mean()).item() for which in (reads, ~reads))
     most = without_noise(frame).sort("delta", maintain_order=True).row(-1, named=True)
     top = f"{most['label']} gains most, {most['delta']:.3f}"
     if near is None or far is None:

@@ -54,13 +54,15 @@ def ceiling_scores(
     label = (
         pl.when(pl.col("parameters") == "").then("press").otherwise(pl.format("{}:{}", "press", "parameters"))
     )
+    of = ("model", "arm", *ASKED, "label", "budget")  # a killed run may have judged more than it answered
     judged = ceilings.lazy().with_columns(label=label).collect().join(above, on=("model", "axis"))
+    judged = judged.join(records.select(of), on=of, how="semi")
     if judged.is_empty():
         raise InputError(
             "audit_ceilings: no kept set was judged; run `ceiling audit` with --backend eager, --ceilings top"
         )
     keys = ("model", "arm", "rows_of", "label", "budget")
-    columns = [c for c in ("press", "role", "held_share", "score", "score_low", "score_high", "interval")]
+    columns = ["press", "role", "held_share", "score", "score_low", "score_high", "interval"]
     rows = [
         dict(zip(keys, key, strict=True)) | _medians(part, min(draws, MEDIAN_DRAWS))
         for key, part in sorted(judged.partition_by(keys, as_dict=True).items())
@@ -99,14 +101,15 @@ def agreement(joined: pl.DataFrame) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame
-        One row per model, arm, `rows_of` and budget: `presses`, and `rho`, Spearman's correlation of score
-        with error over top-mass's; -1: the smaller the error, the better the score. Null for fewer than
-        four presses or where all scores are equal.
+        One row per model, arm, `rows_of` and budget: `presses` (one form of each), and `rho`, Spearman's
+        correlation of score with error over top-mass's; -1: the smaller the error, the better the
+        score. Null for fewer than four presses or where all scores are equal.
     """
     keys = ("model", "arm", "rows_of", "budget")
     rows = []
     for key, part in joined.partition_by(keys, as_dict=True, maintain_order=True).items():
-        known = part.drop_nulls(["error_over_top", "score"])
+        known = part.drop_nulls(["error_over_top", "score"]).sort("label")
+        known = known.filter(pl.col("press").is_first_distinct())
         rho = known.select(pl.corr("error_over_top", "score", method="spearman")).item()
         enough = known.height >= FEWEST_PRESSES and rho is not None and np.isfinite(rho)
         where = dict(zip(keys, key, strict=True))

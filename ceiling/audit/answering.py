@@ -1,7 +1,7 @@
 """One instance under every press, budget and arm: kept sets, bytes held, greedy answers and their scores."""
 
 import platform
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from time import process_time
 from typing import Any
@@ -109,23 +109,30 @@ def answer_instance(
 
     Notes
     -----
-    The agnostic arm compresses once and answers every question from that cache. Equal kept sets in equal
+    The agnostic arm compresses once and answers every question from that cache; its first question's
+    records carry the seconds of that. Equal kept sets in equal
     storage that go on with equal tokens have equal answers: they are decoded once, which matters where a
     press is blind to the question and its arms differ in nothing.
     """
     written: dict[Arm, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {arm: ([], []) for arm in arms}
     first: Passed | None = None
+    own: dict[Request, tuple[Native, float]] = {}
     for number, question in enumerate(posed.questions):
         start = process_time()
         judge = _judge(setting, posed, question)
         passed = _pass(harness, setting, posed, question, arms, judge, first)
+        spent = process_time() - start
+        fixed = set() if first is None else {r for r in passed.kept if r.arm is Arm.AGNOSTIC}
+        share = spent / max(1, len(passed.kept) - len(fixed))
         first = first or passed
-        share = (process_time() - start) / len(passed.kept)
         asked = {"question": number}
-        own = _native(harness, setting, posed, question, arms)
-        for request, told in _answers(harness, setting, posed, question, passed, own):
+        again = {r: made for r, made in own.items() if r.arm is Arm.AGNOSTIC}
+        own = again | _native(harness, setting, posed, question, arms, again)
+        caches = {request: made for request, (made, _) in own.items()}
+        for request, told in _answers(harness, setting, posed, question, passed, caches):
             record = asked | _identity(request) | told
-            record["seconds"] += share
+            if request not in fixed and request not in again:
+                record["seconds"] += own[request][1] if request in own else share
             written[request.arm][0].append(record)
         for request, judged in [] if judge is None else judge.records():
             written[request.arm][1].append(asked | _identity(request) | judged)
@@ -145,6 +152,8 @@ def _pass(
     first: Passed | None,
 ) -> Passed:
     """The shared pass; after the first question the agnostic arm's kept sets are those of the first."""
+    if first is not None and judge is None and set(arms) == {Arm.AGNOSTIC}:
+        return first  # nothing in it depends on the question
     fixed = {} if first is None else {r: kept for r, kept in first.kept.items() if r.arm is Arm.AGNOSTIC}
     requests = [r for arm in arms for r in setting.requests(arm) if r not in fixed]
     on_layer: Callable[..., None] | None = None
@@ -177,16 +186,18 @@ def _native(
     posed: Posed,
     question: PosedQuestion,
     arms: Sequence[Arm],
-) -> dict[Request, Native]:
-    """The caches of presses that kvpress runs by itself, each in a prefill of its own."""
+    made: Container[Request],
+) -> dict[Request, tuple[Native, float]]:
+    """The caches, not `made` yet, of presses that kvpress runs by itself, and seconds: a prefill for each."""
     context, asked = posed.context_ids.tolist(), question.question_ids.tolist()
     found = {}
-    for request in (r for arm in arms for r in setting.native_requests(arm)):
+    for request in (r for arm in arms for r in setting.native_requests(arm) if r not in made):
+        start = process_time()
         arm, budget = request.arm, request.budget
         span = (context + asked)[: arm.compressed(len(context), len(asked))]
         assert budget is not None
         exact = ratio_for(budget.kept(arm, len(context), len(asked)), len(span))
-        found[request] = native(
+        cache = native(
             harness.model,
             request.press,
             exact if budget.ratio is None else budget.ratio,
@@ -194,6 +205,7 @@ def _native(
             backend=setting.backend,
             seed=_seed(setting, posed),
         )
+        found[request] = cache, process_time() - start
     return found
 
 

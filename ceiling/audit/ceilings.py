@@ -180,7 +180,7 @@ def _judge(masses: Tensor, values: Tensor, held: Tensor, own: int) -> Tensor:
     best = (counts - 1).clamp(min=0)
     everything = counts == real.sum()
     top_mass, e_top = cumulative[best], top[best]
-    radius = squares[real].max().sqrt()
+    radius = torch.where(real, squares, 0.0).max().sqrt()  # of rows that are not finite too
     bound = 2 * radius * (1 - top_mass).clamp(min=0)
     scale = torch.where(sigma > 0, 1 / sigma, 0.0)
     errors = [torch.where(everything, 0.0, each * scale) for each in (error, e_top, bound)]

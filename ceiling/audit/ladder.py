@@ -20,6 +20,7 @@ from transformers import DynamicCache
 
 from ceiling import models, texts
 from ceiling.audit.decode import stop_ids
+from ceiling.capture import check_length
 from ceiling.durable import write
 from ceiling.problem import InputError
 
@@ -128,6 +129,7 @@ def answer_ids(model: Any, prompt: Sequence[int], room: int, stop: frozenset[int
 def choose(model: str, tokens: int, hay: str, device: str, tell: Callable[[str], object]) -> dict[str, Any]:
     """Tasks of a model by the rule, with the scores they were chosen by."""
     loaded, text = models.load(models.resolve(model), device, "float32"), texts.open_text(hay)
+    check_length(loaded.model.get_decoder().config, tokens)
 
     def anchor(size: str) -> float:
         mean = anchor_mean(loaded, size, tokens, text)
@@ -162,7 +164,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
     out = given.out or Path(str(files("ceiling.audit").joinpath(_FILE)))
     known = json.loads(out.read_text(encoding="utf-8"))["models"] if out.exists() else {}
-    chosen = choose(given.model, given.tokens, given.text, given.device, sys.stderr.write)
+    if not out.parent.is_dir():
+        parser.error(f"--out: no folder {out.parent}")
+    try:
+        chosen = choose(given.model, given.tokens, given.text, given.device, sys.stderr.write)
+    except InputError as error:
+        parser.error(str(error))
     content = {"rule": RULE, "models": known | {chosen.pop("model"): chosen}}
     write(out, (json.dumps(content, indent=2) + "\n").encode())
     return 0

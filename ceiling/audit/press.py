@@ -183,16 +183,17 @@ def _read(kind: Kind, parameter: Parameter, text: str) -> Value:
 
 def _check(press: Press) -> None:
     """Refuse values that no press could run with."""
-    for name in ("window", "kernel"):
+    for name, least in (("window", 1), ("kernel", 1), ("n_sink", 0), ("n_future_positions", 1)):
         value = press.value(name)
-        if isinstance(value, int) and value < 1:
-            raise InputError(f"press: {name}={value} of {press.name}; at least 1 is needed")
+        if isinstance(value, int) and value < least:
+            raise InputError(f"press: {name}={value} of {press.name}; at least {least} is needed")
     kernel = press.value("kernel")
     if isinstance(kernel, int) and kernel % 2 == 0:
         raise InputError(f"press: kernel={kernel} of {press.name}; pooling keeps the length only if odd")
-    alpha = press.value("alpha")
-    if isinstance(alpha, float) and not 0 <= alpha <= 1:
-        raise InputError(f"press: alpha={alpha:g} of {press.name}; a share from 0 to 1")
+    for name, most in (("alpha", 1.0), ("first_stage_ratio", 1.0), ("epsilon", float("inf"))):
+        value = press.value(name)
+        if isinstance(value, float) and not 0 <= value <= most:
+            raise InputError(f"press: {name}={value:g} of {press.name}; from 0 to {most:g}")
 
 
 def _known(name: str) -> bool:

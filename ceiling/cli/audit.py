@@ -70,7 +70,7 @@ def audit(
     """Run published presses, as kvpress implements them, and record answers, scores and bytes held.
 
     Into table `audit`, one shard per task, instance and arm; shards that exist are done. One prefill takes
-    the kept sets of every press, budget and arm.
+    the kept sets of all presses that only score, at every budget and arm; others have prefills of their own.
 
     In arm `agnostic` the context is compressed before there is a question. In `aware-kvpress` context and
     question are compressed together, kvpress's convention: the question eats budget and may be evicted. In
@@ -133,9 +133,11 @@ def names(given: Iterable[str] | None) -> list[str] | None:
 
 
 def say_refused(plan: "Plan") -> None:
-    """Name, on standard error, the presses of the default roster that cannot run here, and why."""
-    for reason in plan.refused:
-        typer.echo(f"refused: {reason}", err=True)
+    """Name, on standard error, the presses of the default roster that cannot run here, and why; also what to
+    know about the others."""
+    for word, lines in (("refused", plan.refused), ("note", plan.notes)):
+        for line in lines:
+            typer.echo(f"{word}: {line}", err=True)
 
 
 def run(plan: "Plan") -> None:

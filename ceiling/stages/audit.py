@@ -95,6 +95,7 @@ class Plan:
     presses: tuple[str, ...]
     budgets: tuple[str, ...]
     refused: tuple[str, ...]
+    notes: tuple[str, ...]
     arms: tuple[Arm, ...]
     tasks: tuple[str, ...]
     instances: int
@@ -232,12 +233,15 @@ def plan(
     check_length(bare.get_decoder().config, tokens)
     alone = engine == "native"
     wanted = distinct("budgets", map(Budget.parse, budgets))
-    chosen_arms = distinct("arms", map(named_arm, arms or (NATIVE_ARMS if alone else ARMS)))
-    chosen = distinct("tasks", (task_name(*parse_task(t)) for t in tasks or default_tasks(folder.id)))
-    named = distinct("presses", map(resolve, presses)) if presses else tuple(p for p in ROSTER if p != FULL)
+    chosen_arms = distinct("arms", map(named_arm, (NATIVE_ARMS if alone else ARMS) if arms is None else arms))
+    tasks = default_tasks(folder.id) if tasks is None else tasks
+    chosen = distinct("tasks", (task_name(*parse_task(task)) for task in tasks))
+    roster = tuple(press for press in ROSTER if press != FULL)
+    named = roster if presses is None else distinct("presses", map(resolve, presses))
     posing = Posing(folder, text, seed, questions, tokens)
     cells = Cells(facts(bare), backend, dtype, chosen_arms, wanted, alone)
-    tried = list(able(cells, named, set().union(*(posing.lengths(task, 0) for task in chosen))))
+    lengths = sorted(set().union(*(posing.lengths(task, 0) for task in chosen)))
+    tried = list(able(cells, named, lengths))
     kept = [press for press in tried if isinstance(press, Press)]
     refused = tuple(reason for reason in tried if isinstance(reason, str))
     if refused and (presses or not kept):
@@ -251,6 +255,7 @@ def plan(
         presses=tuple(press.label for press in kept if press != FULL),
         budgets=tuple(map(str, wanted)),
         refused=refused,
+        notes=cells.notes(kept, lengths),
         arms=chosen_arms,
         tasks=chosen,
         instances=instances,

@@ -11,7 +11,7 @@ from ceiling.audit.ceilings import BALANCE, CERTIFY
 from ceiling.audit.ceilings import ENGINES as JUDGES
 from ceiling.audit.ladder import PILOT_SEED
 from ceiling.audit.press import Press
-from ceiling.audit.refusals import ModelFacts, refusal
+from ceiling.audit.refusals import ModelFacts, note, refusal
 from ceiling.objective import MAX_POOL
 from ceiling.problem import InputError
 from ceiling.texts.posing import Posed, pose
@@ -82,6 +82,14 @@ class Cells:
             if reason := refusal(press, *where, arm, budget, context, question, native=self.alone):
                 return f"{reason} (arm {arm})"
         return None
+
+    def notes(self, presses: Iterable[Press], lengths: Iterable[tuple[int, int]]) -> tuple[str, ...]:
+        """What to know about presses that run, one line a press and budget."""
+        found: dict[tuple[str, str], str] = {}
+        for press, (context, question), arm, budget in product(presses, lengths, self.arms, self.budgets):
+            if said := note(press, arm, budget, context, question):
+                found.setdefault((press.label, str(budget)), f"{press.label} at {budget} {said} (arm {arm})")
+        return tuple(found.values())
 
     def check(self, units: Iterable[tuple[str, int]], posing: Posing, presses: Sequence[Press]) -> None:
         """Pose every unit, a task and an instance.

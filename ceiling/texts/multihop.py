@@ -1,6 +1,7 @@
 """Answers that take several facts: chains of variables, and people, their towns and the towns' rivers."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import cycle, islice, pairwise, product
 from random import Random
 
@@ -41,14 +42,8 @@ def variables(rng: Random, sizes: Sizes, questions: int) -> Parts:
     return Parts(
         facts,
         [
-            Question(
-                q.text,
-                q.prefix,
-                q.answer,
-                q.golds,
-                facts=tuple(k for k, turn in enumerate(turns) if turn == n),
-            )
-            for n, q in enumerate(asked[:questions])
+            replace(question, facts=tuple(k for k, turn in enumerate(turns) if turn == n))
+            for n, question in enumerate(asked[:questions])
         ],
         NOISE,
         ordered=True,

@@ -46,6 +46,6 @@ class OwnHay:
             When what is asked for does not come most often, since there is too little of it.
         """
         whole = [one for one in self._taken if start + one[3] <= stop]
-        if any(wanted for _, wanted, _, _ in whole):
+        if self.instance.hay in lists.HAYS:
             lists.check_lead(self.instance, [text for text, _, _, _ in whole])
         return tuple((start + first, start + end) for _, wanted, first, end in whole if wanted)
