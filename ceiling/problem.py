@@ -28,7 +28,7 @@ class Status(StrEnum):
 
     EXACT = "exact"  # every subset of the candidate pool is covered
     TRIVIAL = "trivial"  # at most `s` keys: all are kept, error 0
-    OPTIMAL = "optimal"  # upper <= lower * (1 + 1e-6), proved
+    OPTIMAL = "optimal"  # upper <= lower * (1 + gap), proved; the gap is 1e-6 unless asked
     GAP = "gap"  # the interval is still open
     DEGENERATE = "degenerate"  # top-mass error below what captured masses resolve
     YES = "yes"  # zero error is reached (witness checked)

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from ceiling import cluster
 from ceiling.cli import job
-from ceiling.cli.certify import chosen, counted, describe, floors
+from ceiling.cli.certify import chosen, counted, describe, floors, write_down
 from ceiling.cli.options import whole_numbers
 from ceiling.stages import certify as stage
 
@@ -63,12 +63,12 @@ def _job(options: argparse.Namespace) -> int:
     limits = stage.Limits(
         options.nodes, options.seconds, options.gap, floors(options.mass_floor), options.seed
     )
-    manifest = chosen(
-        dump, store, budgets, path, options.instances, options.least_keys, options.seed, options.dry_run
-    )
+    manifest, new = chosen(dump, store, budgets, path, options.instances, options.least_keys, options.seed)
     if manifest is not None:
         budgets = None
     plan = stage.plan(dump, store, budgets, limits=limits, manifest=manifest, verify=options.verify)
+    if not options.dry_run:
+        write_down(manifest, new)
     return job.fill(
         "certify", stage, plan, options, describe, _task, (plan,),
         {"intervals": 0, "proved": 0, "trivial": 0, "nodes": 0},

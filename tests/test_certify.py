@@ -1,16 +1,18 @@
 """Certificates against brute force: an interval that holds the minimum, closed where it can be, proved."""
 
 import importlib
+from collections.abc import Iterator
 from itertools import combinations
 from math import comb
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 
 import ceiling
-from ceiling.certify.certificate import WAYS, stream_of
+from ceiling.certify.certificate import WAYS, _Limits, _prove_less, stream_of
 from ceiling.certify.check import check_proof
 from ceiling.certify.proof import decode, encode, skeleton
 from ceiling.certify.refutation import Refutation
@@ -218,6 +220,37 @@ def test_a_larger_gap_ends_sooner():
     assert rough.lower < exact.lower <= exact.upper <= rough.lower * 1.1
 
 
+class Scripted:
+    """A search whose best set has error `best`, met by the first attempt above it; all below is refuted."""
+
+    gap, nodes = 1e-6, 0
+
+    def __init__(self, best: float) -> None:
+        self.best, self.tau, self.refuted = best, 1.0, False
+
+    def mark(self) -> tuple:
+        return None, self.tau, self.refuted
+
+    def back(self, mark: tuple, tau: float | None = None) -> None:
+        _, self.tau, self.refuted = mark
+        self.tau = self.tau if tau is None else tau
+
+    def refute(self, _: object) -> Iterator[tuple[float, np.ndarray]]:
+        if self.tau > self.best:
+            self.tau = self.best * (1 - self.gap / 4)
+            yield self.best, np.arange(3)
+        self.refuted = True
+
+
+@pytest.mark.parametrize("best", [0.5, 0.85, 0.9, 0.96])
+def test_an_optimum_met_and_proved_on_the_way_to_a_weaker_bound_is_kept(best):
+    search: Any = Scripted(best)
+    upper, kept = _prove_less(search, _Limits(1000, 60.0), 1.0, np.arange(2), 1.0, None)
+    assert (upper, len(kept)) == (best, 3)
+    assert search.refuted
+    assert search.tau == best * (1 - search.gap / 4)
+
+
 @pytest.mark.parametrize("floor", [None, 0.5])
 def test_a_skeleton_is_filled_in_again(floor):
     """Proofs too long to store are told by how the search branched; its directions are found again."""
@@ -253,6 +286,8 @@ def recipe_of(found: ceiling.Certificate, row: ceiling.Row, floor: float | None)
         ({"nodes": 0}, "nodes: 0 is not positive"),
         ({"seconds": 0.0}, "seconds: 0.0"),
         ({"seconds": float("inf")}, "seconds: inf"),
+        ({"seconds": "10"}, "seconds: '10'"),
+        ({"gap": "1e-3"}, "gap: '1e-3'"),
         ({"gap": 0.0}, "gap: 0.0"),
         ({"gap": 1e-9}, "gap: 1e-09"),
         ({"gap": 1.0}, "gap: 1.0"),

@@ -133,6 +133,9 @@ def test_bad_options_end_in_one_line(run: Run, dump: Path, tmp_path: Path):  # n
     refused(run(*command, "--least-keys", 9), "least-keys: of a draw")
     refused(run(*command, "--instances", 10_000), "instances: 10000 are")
     refused(run(*command, "--sample", 3), "only with --check")
+    refused(run("certify", "--check", "--dump", dump, "--store", store, "--seed", -1), "seed: -1")
+    refused(run("certify", "--dump", dump, "--store", dump, "--instances", 20, "--budgets", "2"), "store: ")
+    assert not list(dump.parent.glob("*-certify-*.csv"))  # nothing is drawn for a store that is none
     refused(run(*command, "--check", "--sample", 3, "--all"), "give one")
     assert open_store(store).certificates.collect().height == before
 

@@ -127,7 +127,7 @@ def test_no_set_at_the_incumbent_is_pruned(kind: str):
 
 
 def test_the_slack_is_tight_enough_to_prune():
-    """With an incumbent a millionth below the optimum no form is let through."""
+    """With an incumbent a thousandth below the optimum no form is let through."""
     for case in (case for case in rows("generic") if case.s < len(case.pool)):
         assert case.scan(case.least * 0.999) == inf
 

@@ -246,6 +246,7 @@ def test_large_proofs_make_small_parts(
         ({"floors": (float("nan"),)}, "mass-floor: nan"),
         ({"floors": (0.0, 0.0)}, "mass-floor: none is repeated"),
         ({"seed": -1}, "seed: -1"),
+        ({"seed": 2**63}, "seed: 9223372036854775808"),
     ],
 )
 def test_bad_limits_are_refused(change: dict, said: str):

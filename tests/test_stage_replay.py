@@ -218,7 +218,6 @@ def test_a_store_without_proofs_is_refused(dump: Path, store: Path, tmp_path: Pa
 
 
 def test_the_solvers_own_proofs_are_accepted(dump: Path, tmp_path: Path):
-    pytest.importorskip("ceiling.certify.check")
     limits = stage.Limits(200, 5.0, floors=(0.0, 0.9))
     list(stage.run(stage.plan(dump, tmp_path, (2, 4), limits=limits)))
     assert wrong(dump, tmp_path) == []

@@ -13,15 +13,16 @@ from ceiling.certify.refutation import Refutation, Way, read_recipe
 from ceiling.objective import ZERO, centre
 from ceiling.problem import InputError, Row, Status, check_budget
 
-ENGINE = "certify/3"
+ENGINE = "certify/4"
 """Name and version of the search; part of what identifies a stored result."""
 
 NODES = 200_000
 """Default limit, about ten seconds of one core at 4 096 keys."""
 
 QUICK, LOOK = 5, 2000
-"""The local search first gets one of so many parts of its rounds, and the proof so many nodes (and twice as
-many as keys, without a floor), which suffice for most rows; only where they do not is all of it made."""
+"""The local search first gets one of so many parts of its rounds, and the proof so many nodes (without a
+floor also as many as keys, below `LARGE` twice as many), which suffice for most rows; only where they do not
+is all of it made."""
 
 WAYS = (Way(False, 0.1), Way(True, 0.0), Way(False, 3.0))
 """Under a mass floor each is looked at; the first goes on."""
@@ -63,7 +64,8 @@ class Certificate:
     seconds : float
         CPU time of this process.
     stopped_by : str
-        ``none``, ``nodes``, ``seconds``, or ``memory``: the bound that was reached has no proof short enough
+        ``none``, ``nodes``, ``seconds`` (wherever time ended a piece of work: another run may end elsewhere)
+        or ``memory``: the bound that was reached has no proof short enough
         to store, and `lower` is 0.
     mass_floor : float or None
         ``rho``: kept sets must keep ``rho`` times the mass of the top-mass set.
@@ -95,7 +97,7 @@ def certify(
     """Prove an interval for the smallest forced error over all kept sets of size `s`.
 
     A local search over all keys gives the upper bound; branch and bound refutes every error below it, or,
-    where the limits stop that, below the largest tenth of it that they allow.
+    where the limits stop that, below the largest share of it that a few attempts reach.
 
     Parameters
     ----------
@@ -131,10 +133,10 @@ def certify(
     """
     s, rho = check_budget(s), check_mass_floor(mass_floor)
     check_budget(nodes, field="nodes")
-    if not 0 < seconds < math.inf:
-        raise InputError(f"seconds: {seconds} is no positive length of time")
-    if not LEAST_GAP <= gap < 1:
-        raise InputError(f"gap: {gap} is not in {LEAST_GAP:g} .. 1 (1 excluded); it is relative, e.g. 1e-6")
+    if not (isinstance(seconds, int | float) and 0 < seconds < math.inf):
+        raise InputError(f"seconds: {seconds!r} is no positive length of time")
+    if not (isinstance(gap, int | float) and LEAST_GAP <= gap < 1):
+        raise InputError(f"gap: {gap!r} is not in {LEAST_GAP:g} .. 1 (1 excluded); it is relative, e.g. 1e-6")
     _check_size(row, s)
     limits, search = _Limits(nodes, seconds), None
 
@@ -163,16 +165,19 @@ def certify(
     left = nodes - limits.used(search)
     thorough, weaker = s >= LARGE and not rho and left > row.n_keys, None
     if not search.refuted:
-        before, answer = upper, improve(row, s, seed=seed, rounds=rounds, mass_floor=mass_floor)
+        answer = improve(row, s, seed=seed, rounds=rounds, mass_floor=mass_floor)
         upper, kept = min((upper, kept), (answer.error, answer.kept), key=lambda found: found[0])
         if thorough:
             until = limits.start + PATIENCE * seconds
             upper, kept = cool(row, s, upper, kept, search.survivors(), seed, until)
-        if rho or upper < before:
+            limits.late |= process_time() > until
+        if upper <= ZERO * centre(row).sigma:
+            return ends(0.0, Status.GAP, "none")
+        if rho:
             limits.spent += search.nodes
             search = Refutation(row, s, rho, gap, upper * (1 - gap / 4), WAYS[0])
         else:
-            search.aim(search.tau)  # the subtree that was ended begins anew
+            search.aim(upper * (1 - gap / 4))  # the subtree that was ended begins anew
         if thorough:
             mark = search.mark()
             search.aim(upper * FIRST)
@@ -185,14 +190,27 @@ def certify(
     if not search.refuted:
         high = 1.0 if weaker or not thorough else FIRST
         upper, kept = _prove_less(search, limits, upper, kept, high, weaker)
+    stopped_by = "seconds" if limits.late else stopped_by
     if not (search.refuted and search.resolved):
         return ends(0.0, Status.GAP, stopped_by)
     lower = search.tau * (1 - gap / 4)  # at the leaves of a proof directions are rounded
-    d, n, recipe = search.width, len(search.positions), search.recipe
-    proof = encode(search.stream, s, d, n, lower, rho, kept, upper, recipe, complete=search.complete)
+    proof = _encoded(search, rho, lower, upper, kept)
+    if proof is None and weaker is not None and search.tau > weaker[1]:
+        search.back(weaker)
+        lower = search.tau * (1 - gap / 4)
+        proof = _encoded(search, rho, lower, upper, kept)
     if proof is None:
         return ends(0.0, Status.GAP, "memory")
-    return ends(lower, Status.OPTIMAL if upper <= lower * (1 + gap) else Status.GAP, stopped_by, proof)
+    if upper <= lower * (1 + gap):
+        return ends(lower, Status.OPTIMAL, "none", proof)
+    return ends(lower, Status.GAP, stopped_by, proof)
+
+
+def _encoded(search: Refutation, rho: float, lower: float, upper: float, kept: np.ndarray) -> bytes | None:
+    d, n = search.width, len(search.positions)
+    return encode(
+        search.stream, search.s, d, n, lower, rho, kept, upper, search.recipe, complete=search.complete
+    )
 
 
 def _check_size(row: Row, s: int) -> None:
@@ -216,6 +234,7 @@ class _Limits:
         self.start = process_time()
         self._nodes, self._end = nodes, self.start + seconds
         self.spent, self.quota, self.until, self.struck = 0, 0, 0.0, "none"
+        self.late = False  # whether time has ended a piece of work: another run may end elsewhere
 
     @property
     def elapsed(self) -> float:
@@ -232,11 +251,13 @@ class _Limits:
         self.struck = "nodes" if left <= 0 else "seconds"
         self.quota = search.nodes + min(max(int(left * share), 1), most)
         self.until = now + (self._end - now) * share
+        self.late |= left > 0 and now >= self._end
         return left > 0 and now < self._end
 
     def reached(self, nodes: int) -> bool:
         """Whether a limit ends this piece of work, and which, in `struck`."""
         self.struck = "nodes" if nodes >= self.quota else "seconds" if process_time() > self.until else "none"
+        self.late |= self.struck == "seconds"
         return self.struck != "none"
 
 
@@ -266,7 +287,10 @@ def _prove_less(
         search.back(mark, upper * share)
         upper, kept = _prove(search, limits, upper, kept, 1 / PART)
         low, high = (share, high) if search.refuted else (low, share)
-        best = search.mark() if search.refuted else best
+        if search.refuted and (best is None or search.tau > best[1]):
+            best = search.mark()
+        if search.refuted and search.tau >= upper * (1 - search.gap / 4):
+            break  # a better set was met on the way, and proved to be the best
         share = (low + high) / 2
     if best is not None:
         search.back(best)

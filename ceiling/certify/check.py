@@ -1,7 +1,8 @@
 """Check of a certificate: is the kept set what it is said to be, and does the proof refute every better one?
 
 The stored numbers are read as exact rationals. The kept set is measured in those; the proof is replayed in
-whole numbers that are rounded against it (`ceiling.kernels.replay`). Nothing here is shared with the search.
+whole numbers that are rounded against it (`ceiling.kernels.replay`). Nothing here is shared with the search;
+directions that a long proof leaves out are found again by it, and checked like all others.
 """
 
 import math

@@ -19,6 +19,9 @@ HEADS, SHORT = 16, 5_000_000
 WALKS, LONG = 2, 20_000_000
 """Walks by threshold accepting, and the swaps that each tries at most; 25 ns a swap."""
 
+POLISH = 150
+"""Rounds of local search, a walk, in which all ends are polished and the best of them exchanges keys."""
+
 EACH = 250
 """Swaps of a walk, at most: so many times all swaps of one set."""
 
@@ -111,7 +114,7 @@ def cool(
     rank[order] = np.arange(len(order))
     best = np.searchsorted(keys.positions, kept)
     places = np.sort(rank[np.searchsorted(keys.positions, heads)])
-    n = len(order)
+    n, ends = len(order), [best]
     for walk in range(HEADS + WALKS if len(places) else 0):
         if process_time() > until:
             break
@@ -121,9 +124,14 @@ def cool(
             start, swaps = order[[first, *(first + 1 + random.permutation(n - first - 1)[: s - 1])]], SHORT
         swaps = min(swaps, EACH * s * (n - s))
         lowest, chosen = anneal.anneal(residuals, masses, start, (seed + walk) % 2**31, swaps)
+        ends.append(chosen)
         if lowest < error:
             error, best = float(lowest), chosen
-    return error, keys.positions[best]
+    # A walk ends somewhere near a minimum; its swaps are too few to be all of one set.
+    lowest, chosen = local.search(
+        keys.residuals, masses, s, 0.0, np.stack(ends), seed, POLISH * len(ends), TIE, ZERO * keys.sigma
+    )
+    return (float(lowest), keys.positions[chosen]) if lowest < error else (error, keys.positions[best])
 
 
 def default_rounds(n_keys: int, s: int) -> int:

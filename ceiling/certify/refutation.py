@@ -35,7 +35,7 @@ POLISH = 30
 
 ROUNDING = 1e-3
 """What a norm is raised by, in units of mass times the distances that were subtracted to make the residual:
-a billion times their rounding, as the margin of a bound is 1e-12 of the norms (`kernels.bound`)."""
+of which the margin of a bound, 1e-12 of the norms (`kernels.bound`), is then nine roundings."""
 
 
 ENTRY = struct.Struct("<id")

@@ -77,7 +77,8 @@ def certify(
     of the mass of the top-mass set.
 
     With `--check`, all certificates in the store are compared with the dump, and proofs are replayed by a
-    program that shares nothing with the search, a sample of them unless `--all`. Exit code 1 where
+    program that shares nothing with the search (directions that long proofs leave out are found again by
+    the search, and checked), a sample of them unless `--all`. Exit code 1 where
     anything is wrong or missing.
     """
     if check:
@@ -92,14 +93,15 @@ def certify(
 
     limits = stage.Limits(nodes, seconds, gap, floors(mass_floor), seed)
     numbers = whole_numbers("budgets", budgets) if budgets is not None else None
-    drawn = chosen(dump, store, numbers, manifest, instances, least_keys, seed, dry_run)
+    drawn, new = chosen(dump, store, numbers, manifest, instances, least_keys, seed)
     plan = stage.plan(
         dump, store, numbers if drawn is None else None, limits=limits, manifest=drawn, verify=verify
     )
     if dry_run:
         describe(plan)
-    else:
-        run(plan)
+        return
+    write_down(drawn, new)
+    run(plan)
 
 
 def refuse(names: Sequence[str]) -> None:
@@ -128,9 +130,8 @@ def chosen(
     instances: int | None,
     least_keys: int,
     seed: int,
-    dry_run: bool,
-) -> "Manifest | None":
-    """The manifest to use: none, the one that is there, or a new one, drawn and (but for a dry run) written.
+) -> "tuple[Manifest | None, Path | None]":
+    """The manifest to use: none, the one that is there, or a newly drawn one and where it is to be written.
 
     Raises
     ------
@@ -144,14 +145,14 @@ def chosen(
     if instances is None and manifest is None:
         if least_keys != 1:
             raise InputError("least-keys: of a draw; only with --instances")
-        return None
+        return None, None
     opened = open_dump(dump)
     if instances is None:
         if manifest is None or not manifest.exists():
             raise InputError(f"manifest: no file {manifest}; --instances N draws one")
         if budgets is not None or least_keys != 1:
             raise InputError(f"budgets, least-keys: {manifest} has its instances; leave them out")
-        return read_manifest(manifest, [opened])
+        return read_manifest(manifest, [opened]), None
     place = store.absolute()
     path = manifest or place.with_name(f"{place.name}-certify-{instances}-seed-{seed}-{opened.id}.csv")
     drawn = draw_manifest([opened], budgets or BUDGETS, instances, seed=seed, least_keys=least_keys)
@@ -162,10 +163,15 @@ def chosen(
                 "leave --instances out to certify those, or name a new file"
             )
         typer.echo(f"manifest {path}: {instances} instances, drawn before", err=True)
-    elif not dry_run:
-        drawn.write(path)
-        typer.echo(f"manifest {path}: {instances} instances drawn", err=True)
-    return drawn
+        return drawn, None
+    return drawn, path
+
+
+def write_down(drawn: "Manifest | None", new: Path | None) -> None:
+    """Write a newly drawn manifest: before the first solve, and after all that may be refused."""
+    if drawn is not None and new is not None:
+        drawn.write(new)
+        typer.echo(f"manifest {new}: {len(drawn.instances)} instances drawn", err=True)
 
 
 def run(plan: "Plan") -> None:

@@ -40,6 +40,7 @@ def tova(sight: Sight, count: int) -> np.ndarray:
 def group_vote(sight: Sight, count: int) -> np.ndarray:
     """Group vote: the largest masses summed over the rows of all query heads that read the KV head.
 
-    Shi & Gu, arXiv 2608.25230: what one set for a whole group costs its members.
+    Shi & Gu, arXiv 2608.25230: what one set for a whole group costs its members. A key of mass 0 in
+    one of them is no candidate there, and the next one takes its place.
     """
     return best(sight.group_masses.sum(axis=0), sight.candidates, count)

@@ -92,8 +92,8 @@ class Limits:
             raise InputError(f"seconds: {self.seconds} is no positive length of time")
         if not LEAST_GAP <= self.gap < 1:
             raise InputError(f"gap: {self.gap} is outside {LEAST_GAP:g} .. 1 (1 excluded), e.g. 1e-6")
-        if self.seed < 0:
-            raise InputError(f"seed: {self.seed} is negative")
+        if not 0 <= self.seed < 2**63:
+            raise InputError(f"seed: {self.seed}; a seed is a whole number, 0 .. 2^63 - 1")
         if not self.floors:
             raise InputError("mass-floor: none given; name at least one, e.g. none,0.9,0.5")
         for floor in self.floors:

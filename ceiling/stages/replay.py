@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from ceiling.certify import Certificate
+from ceiling.certify import ENGINE, Certificate
 from ceiling.certify.manifest import find_manifest, read_manifest
 from ceiling.dump import Document, Dump, open_dump, tokens_sha256
 from ceiling.objective import forced_error
@@ -23,7 +23,7 @@ from ceiling.store.schema import IDENTITY
 from ceiling.store.shards import COMPACTED
 
 SAMPLE = 40
-"""Proofs replayed unless more are asked for: exact arithmetic takes far longer than the search did."""
+"""Proofs replayed unless more are asked for: a replay takes about as long as the search did."""
 
 SAME = 1e-9
 """How far a stored statistic may lie from the one computed again, relative, and absolutely in the units of
@@ -121,6 +121,8 @@ def choose(
     """
     if sample is not None:
         check_budget(sample, field="sample")
+    if seed < 0:
+        raise InputError(f"seed: {seed} is negative; a whole number from 0 on is needed")
     opened, store = open_dump(dump, verify), Path(store)
     folder = _folder(store, opened, config)
     record = _record(folder)
@@ -307,7 +309,8 @@ class _Judge:
             if wrong := check_proof(
                 masses, row.values, record["s"], lower, upper, kept, floor or None, record["proof"]
             ):
-                return wrong
+                made = self.asked["engine"]  # another one may not find again what its proofs leave out
+                return wrong if made == ENGINE else f"{wrong} (made by {made}; this is {ENGINE})"
         status = Status(record["status"])
         if status == Status.OPTIMAL and not upper <= lower * (1 + self.asked["gap"]):
             return f"called optimal, with bounds {lower!r} .. {upper!r}"
