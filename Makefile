@@ -1,4 +1,4 @@
-# demo: the main job, from nothing.  panel: every table of the paper on two families, resumable at every step.
+# demo: the main job, from nothing.  panel: every per-head table on two families, resumable at every step.
 # paper: the panel, held-out loss, the audit, and the gallery of all their figures; hours, resumable.
 # audit: published eviction methods at matched budgets, and its figures; resumable.
 # test, check: what CI runs.  lock: refresh the exact versions.

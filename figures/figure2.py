@@ -18,8 +18,8 @@ CAPTION = f"""**Figure 2.** Median dropped mass and median κ̂ of every layer a
 dots mark flat cells, median dropped mass above {FLAT_MASS}; a cell without a measured row is grey.
 `cell_auc`: whether a cell's median dropped mass tells a median κ̂ above 1.11. `edge_interior`: rate of
 κ̂ > 1.11 in the first and last eighth of the layers (rounded up) over the rest. `rho_depth`: Spearman's
-correlation, over layers, of median dropped mass and that rate. Each of these two needs
-every layer: a dash where some were not captured. The paper gives no formula for these three.
+correlation, over layers, of median dropped mass and that rate. Each of these two needs every
+layer: a dash where one below the highest captured is missing. The paper gives no formula for these three.
 Within a cell, all budgets pooled, `auc` and the logistic fit are of the dropped mass for κ̂ > 1.11."""
 
 

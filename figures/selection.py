@@ -11,7 +11,7 @@ from ceiling.plots.selector_grid import selector_grid
 
 CAPTION = """**Selection.** Medians of a rule's error over the pool optimum (where instances are enumerated)
 and over top-mass's error, and the share of rows on which its error is below top-mass's by more than a tie;
-the darker, the farther from 1, or the larger the share. The tables add 90th percentiles, the median mass
+the darker, the farther above 1, or the larger the share. The tables add 90th percentiles, the median mass
 of the kept set, and its median overlap with the top-mass set of as many keys. Balancing is no rule to
 deploy: it reads the values, and stands here as what single swaps can win. Figure 3 has the paper's ranges;
 it states no number a selector."""

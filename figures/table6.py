@@ -19,9 +19,9 @@ PANELS = {
 }
 CAPTION = f"""**Table 6.** Per family: AUC of the dropped mass for κ̂ > 1.11; rate of that label in the first
 and last eighth of the layers (rounded up) over the rest; Spearman's correlation over layers of median dropped
-mass and that rate (each of these two needs every layer: a dash where some were not captured); Spearman's
-correlation of Φ and the pool optimum's error; and, in the table, median
-κ̂_bal = e_balance/e_pool. {READING}"""
+mass and that rate (each of these two needs every layer: a dash where one below the highest captured
+is missing); Spearman's correlation of Φ and the pool optimum's error; and, in the table, median κ̂_bal
+= e_balance/e_pool. {READING}"""
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _job(options: argparse.Namespace) -> int:
     plan = stage.plan(
         cluster.shared_path("store", Path(options.store)),
-        options.model,
+        job.everywhere("model", options.model),
         names(options.presses),
         budgets=budgets_of(options.ratios, options.slots, options.held),
         arms=None if options.arms is None else words(options.arms),
@@ -65,7 +65,7 @@ def _job(options: argparse.Namespace) -> int:
         instances=options.instances,
         tokens=options.tokens,
         questions=options.questions,
-        text=options.text,
+        text=job.everywhere("text", options.text),
         backend=options.backend,
         dtype=options.dtype,
         device=options.device,

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ceiling import cluster, models, texts
-from ceiling.cli.job import advancing, exit_code, report_failed
+from ceiling.cli.job import advancing, everywhere, exit_code, report_failed
 from ceiling.cli.options import whole_numbers
 from ceiling.problem import InputError
 
@@ -142,11 +142,16 @@ def read_panel(path: Path, groups: Sequence[str] | None, given: dict[str, Any]) 
         panel = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"panel: cannot read {path} ({error})") from None
-    defaults = given | panel.pop("defaults", {})
+    defaults = panel.pop("defaults", {})
+    if not isinstance(defaults, dict):
+        raise InputError(f"panel: {path}: defaults is no table; write [defaults]")
+    for group, entries in panel.items():
+        if not (isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries)):
+            raise InputError(f"panel: {path}: {group} is no list of dumps; write [[{group}]]")
     if unknown := sorted(set(groups or ()) - set(panel)):
         raise InputError(f"group: {unknown[0]!r} is none of {', '.join(panel)} in {path}")
     return [
-        _spec(defaults | entry, f"panel: {path}, {group}, entry {index + 1}")
+        _spec(given | defaults | entry, f"panel: {path}, {group}, entry {index + 1}")
         for group in groups or panel
         for index, entry in enumerate(panel[group])
     ]
@@ -161,16 +166,14 @@ def _spec(fields: dict[str, Any], where: str) -> Spec:
         if type(value) is not TYPES.get(name, int) and not isinstance(value, tuple):
             raise InputError(f"{where}: {name}: {value!r} is no {TYPES.get(name, int).__name__}")
     layers = fields.get("layers")
+    if layers is not None and any(type(layer) is not int for layer in layers):
+        raise InputError(f"{where}: layers: {list(layers)!r} are no whole numbers")
     return Spec(**fields | {"layers": None if layers is None else tuple(layers)})
 
 
 def _located(spec: Spec) -> Spec:
     """Check model and text by name, and make folders and files absolute: workers run elsewhere."""
-    if models.resolve(spec.model).kind in ("folder", "gguf"):
-        spec = spec._replace(model=str(cluster.shared_path("model", Path(spec.model).expanduser())))
-    before, path = texts.path_in(spec.text)
-    if path:
-        spec = spec._replace(text=before + str(cluster.shared_path("text", Path(path).expanduser())))
+    spec = spec._replace(model=everywhere("model", spec.model), text=everywhere("text", spec.text))
     if spec.text not in texts.BUILT_INS and not texts.from_hub(spec.text):  # workers fetch datasets
         texts.open_text(spec.text)
     return spec

@@ -10,6 +10,8 @@ is submitted:
 
     ray job submit --working-dir . -- python jobs/loss.py --dump /shared/dump --store /shared/store
 
+The model lies where the driver found it: give a path that every node sees, or let CEILING_CACHE be one.
+
 Shards that exist are done: the same command continues where a run stopped. A document that fails, or takes
 four workers along, is named at the end; all others complete. Every run keeps an event log, one JSON object a
 document: time, document, outcome (done, kept, failed), seconds, arms, retries, node, host, pid, reason,
@@ -19,9 +21,8 @@ trace.
 import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
-from ceiling import cluster, models
+from ceiling import cluster
 from ceiling.cli import job
 from ceiling.cli.loss import describe
 from ceiling.cli.options import whole_numbers
@@ -53,14 +54,11 @@ _LISTED = ", ".join(stage.SELECTORS)
 
 
 def _job(options: argparse.Namespace) -> int:
-    model = options.model
-    if model and models.resolve(model).kind in ("folder", "gguf"):  # workers run elsewhere
-        model = str(cluster.shared_path("model", Path(model).expanduser()))
     plan = stage.plan(
         cluster.shared_path("dump", options.dump),
         cluster.shared_path("store", options.store),
         options.selector,
-        model=model,
+        model=options.model and job.everywhere("model", options.model),
         budgets=whole_numbers("budgets", options.budgets),
         documents=options.documents,
         tokens=options.tokens,

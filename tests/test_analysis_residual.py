@@ -194,7 +194,7 @@ def test_the_split_has_every_layer_and_needs_both_selectors():
     assert table.select("s", "layer").rows() == [(s, x) for s in (4, 8) for x in (None, 0, 1, 2)]
     assert table["gain_low"].null_count() == 0
     said = residual_finding(residual_table(frame, draws=20), table).sentence
-    assert "it multiplies mass by 1.00 and offset by 0." in said  # toys keep the mass they had
+    assert "it multiplies dropped mass by 1.00 and offset by 0." in said  # toys keep the mass they had
     lone = toy_scores(frame).filter(selector="top-mass")
     assert split_table(lone).is_empty()
     assert split_table(lone.clear()).is_empty()

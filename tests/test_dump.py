@@ -157,6 +157,8 @@ def edit(path: Path, **changes) -> None:
         ({"positions": [[5, 9], [5, "x"]]}, r"positions\[1\]"),
         ({"positions": [[5, 9]]}, "positions has 1 entries, expected 2"),
         ({"layers": [0, 7]}, "layers"),
+        ({"layers": [1, 0]}, r"layers is \[1, 0\]; they must ascend"),
+        ({"positions": [[5, 9], [5, 5]]}, r"positions\[1\] is \[5, 5\]; they must ascend"),
         ({"architecture__heads": "four"}, "architecture.heads is 'four'"),
         ({"architecture__kv_heads": 3}, "4 heads do not divide into 3"),
         ({"model__weights_sha256": "c" * 64}, "does not follow from its fields"),

@@ -124,6 +124,10 @@ def test_a_store_of_instances_draws_what_it_can_and_says_what_to_run(tmp_path, c
     assert sorted(without) == sorted(set(SCRIPTS) - drawn)
     assert len(err) < len(without), "one line a reason"
     assert all("run `ceiling " in line for line in err)
+    (tmp_path / "out" / "figure3.json").write_text("what an earlier run found")
+    with pytest.raises(InputError):
+        figures(store, tmp_path / "out", "figure3")
+    assert not (tmp_path / "out" / "figure3.json").exists()
 
 
 def test_every_models_roc_is_given_at_the_same_rates(tmp_path):

@@ -81,8 +81,8 @@ def test_an_entry_says_everything_beside_its_thumbnail(made):
 def test_the_head_names_the_commands_and_the_foot_what_was_not_drawn(made, tmp_path):
     page = (made / "README.md").read_text()
     command = f"ceiling gallery --figures {tmp_path}/panel --figures {tmp_path}/audit --out {tmp_path}/out"
-    assert page.startswith(f"# Gallery\n\n`make paper` makes this page, by `{command}`; nothing in it")
-    absent = page.rpartition("No folder has a drawing of ")[2].partition(":")[0].replace("`", "").split(", ")
+    assert page.startswith(f"# Gallery\n\nMade by `{command}`, the last step of `make paper`; nothing in it")
+    absent = page.rpartition("No folder has a drawing of ")[2].partition(";")[0].replace("`", "").split(", ")
     assert sorted([*absent, *NAMES]) == sorted(scripts())
     assert absent.index("figure2") < absent.index("table6") < absent.index("looseness")
     assert absent.index("looseness") < absent.index("audit_figure1") < absent.index("audit_table1")

@@ -129,6 +129,9 @@ def test_the_panel_of_the_project_is_the_papers():
         ("model = 'a/b'\nlength = 9", "'length' is none of model, text"),
         ("tokens = 9", "no model"),
         ("model = ", "cannot read"),
+        ("model = 'a/b'\nlayers = [1.5]", r"layers: \[1.5\] are no whole numbers"),
+        ("[four]\nmodel = 'a/b'", r"four is no list of dumps; write \[\[four\]\]"),
+        ("[[defaults]]\ntokens = 9", r"defaults is no table; write \[defaults\]"),
     ],
 )
 def test_a_bad_panel_is_refused(entry: str, why: str, tmp_path: Path):

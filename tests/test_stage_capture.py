@@ -98,6 +98,7 @@ def test_the_manifest_says_where_it_came_from(llama, whole):
     assert all(0 <= layer["mean"] <= layer["max"] < 1e-5 for layer in manifest["fidelity"])
     assert manifest["command"].startswith(f"ceiling capture --model {llama} --text ")
     assert "--tokens 48 --documents 3 --rows 4" in manifest["command"]
+    assert "--seed 0" in manifest["command"]
     assert manifest["software"]["torch"] == torch.__version__
 
 

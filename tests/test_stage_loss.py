@@ -113,7 +113,12 @@ def test_random_cells_are_as_many_as_flat_ones_and_drawn_anew():
     assert np.array_equal(again, drawn[7])
 
 
-def test_a_killed_run_resumes_to_the_same_records(place: Path, tmp_path: Path, records: pl.DataFrame):
+def test_a_killed_run_resumes_to_the_same_records(
+    run: Run,  # noqa: F811
+    place: Path,
+    tmp_path: Path,
+    records: pl.DataFrame,
+):
     steps = cast("Generator[loss.Done]", loss.run(planned(place, tmp_path)))
     next(steps)
     steps.close()
@@ -127,6 +132,11 @@ def test_a_killed_run_resumes_to_the_same_records(place: Path, tmp_path: Path, r
     next(tmp_path.glob("losses/**/doc-00001.parquet")).unlink()
     problems = check_store(tmp_path).problems
     assert [p.what for p in problems] == ["documents 1: 1 shard missing"]
+    assert (
+        "run the command that made it again" in run("store", "check", "--store", tmp_path)[1].splitlines()[-1]
+    )
+    next(tmp_path.glob("rows/**/doc-00002.parquet")).unlink()
+    assert [p.where.split("/")[0] for p in check_store(tmp_path).problems] == ["losses", "rows"]
 
 
 def test_a_rule_scored_later_stands_beside_the_others(place: Path, tmp_path: Path):

@@ -132,6 +132,8 @@ def test_bits_budgets_and_limits_are_part_of_the_identity(dump: Path, store: Pat
         other = stage.plan(dump, store, **({"budgets": BUDGETS, "bits": BITS} | option))
         assert other.config != plan.config
         assert len(other.todo) == len(other.units)
+    whole = stage.plan(dump, store, BUDGETS, BITS, seconds=60, work=10**9)
+    assert whole.config == stage.plan(dump, store, BUDGETS, BITS, seconds=60.0, work=1e9).config
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,8 @@ def map_table(
         dropped mass for a median kappa above 1.11, null when all cells agree); `edge_interior` with
         `_low` and `_high` (rate of the label in edge layers over interior layers); `rho_depth`
         (Spearman, over layers, of the median dropped mass and the rate of the label). Each of these two
-        needs every layer: null where a model's layers are not 0, 1, and so on without a gap.
+        needs every layer: null where a model's layers are not 0, 1, and so on without a gap; layers that are
+        missing at the end go unnoticed.
 
     Notes
     -----

@@ -79,9 +79,9 @@ def figure3(ours: pl.DataFrame, ranges: pl.DataFrame, paper: pl.DataFrame) -> Fi
     who = [f"{number(row['excess'])} ({row['selector']}, {row['reading']})" for row in nearest.to_dicts()]
     who = who if len(who) <= MOST else [span(nearest["excess"])]
     return Finding(
-        f"At s = {nearest['s'][0]} the median error of deployed rules is {by_family(rules, 'excess')} times "
-        f"the pool's best, that of top-mass {by_family(top, 'low')}: the nearest, "
-        f"{listed(who)}, stays behind top-mass {cases(beyond)} families.",
+        f"At s = {nearest['s'][0]}, in the median row, the error of deployed rules is "
+        f"{by_family(rules, 'excess')} times the pool's best, that of top-mass {by_family(top, 'low')}: "
+        f"the nearest, {listed(who)}, stays behind top-mass {cases(beyond)} families.",
         rests(nearest, "n_pool"),
         estimates(nearest, "excess", ["selector", "reading"]),
         _ranges(paper),
@@ -120,7 +120,7 @@ def group_vote(ours: pl.DataFrame, paper: pl.DataFrame) -> Finding:
 
 
 def selection(ours: pl.DataFrame) -> Finding:
-    """Whether any rule that does not read the values beats top-mass on its own rows.
+    """Whether any rule but balancing beats top-mass on its own rows.
 
     Parameters
     ----------
@@ -141,8 +141,8 @@ def selection(ours: pl.DataFrame) -> Finding:
     which = ["model", "selector", "reading"]
     below = rules.group_by(which).agg((pl.col("over_top") < 1 - TIE).any())["over_top"].to_list()
     return Finding(
-        f"A rule's median error is below top-mass's at some budget {cases(below)} cases of family, rule and "
-        f"reading, and goes from {ends[0]} to {ends[1]}{swaps if balancing.height else ''}.",
+        f"In the median row a rule's error is below top-mass's at some budget {cases(below)} cases of "
+        f"family, rule and reading, and goes from {ends[0]} to {ends[1]}{swaps if balancing.height else ''}.",
         rests(ours.filter(selector=ours["selector"][0], reading=ours["reading"][0])),
         estimates(rules.head(1), "over_top", ["selector", "reading"]),
         NO_NUMBER,
@@ -273,9 +273,10 @@ def zero_error(answers: pl.DataFrame, times: pl.DataFrame) -> Finding:
     ]
     slowest = times.sort("seconds_max", descending=True, maintain_order=True).to_dicts()[0]
     return Finding(
-        f"A kept set of error exactly zero exists for {yes} of {n} rounded rows ({listed(parts)}), none for "
-        f"{no}, and {unknown} stay unknown; the longest took {slowest['seconds_max']:.3g} s "
-        f"({slowest['engine']}, {slowest['m_from']} to {slowest['m_to']} keys).",
+        f"A kept set of error exactly zero exists in {yes} of {n} questions about rounded rows "
+        f"({listed(parts)}), in none of {no}, and {unknown} stay unknown; the longest "
+        f"took {slowest['seconds_max']:.3g} s ({slowest['engine']}, {slowest['m_from']} to {slowest['m_to']} "
+        f"keys).",
         rests(answers, of="questions"),
         "none: answers are proved and counted",
         "none: the paper proves that the question is NP-complete, and times no answer",

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from ceiling.analysis.bootstrap import DRAWS, SEED
-from ceiling.analysis.penalty import penalty_fit
+from ceiling.analysis.penalty import RATIOS, penalty_fit
 from ceiling.analysis.prediction import prediction_table
 
 _ESTIMATES = ("auc", "intercept", "slope", "r2")
@@ -20,8 +20,6 @@ SCHEMA: dict[str, pl.DataType] = {
     "ending": pl.String(),
 }
 """The columns of `fits`."""
-
-RATIOS = ("pi", "pi_improved")
 
 
 def fits(instances: pl.LazyFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:

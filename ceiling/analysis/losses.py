@@ -189,8 +189,8 @@ def losses_note(arms: pl.DataFrame) -> str:
         random = f", {drawn[0]} random choices of cells" if len(drawn) else ""
         parts.append(
             f"{model}, s = {s}: n = {row['n']:,} predictions of {row['documents']} documents after at "
-            f"least {row['context']:,} tokens of context{random}; the unrestricted operator is within "
-            f"{deviation:.1g} of the unmodified logits; intervals: {row['interval']}."
+            f"least {row['context']:,} tokens of context{random}; the unrestricted operator differs "
+            f"from the unmodified logits by up to about {deviation:.2g}; intervals: {row['interval']}."
         )
     return " ".join(parts)
 

@@ -18,7 +18,7 @@ CAVEAT = (
     "ratio has no sign. The true penalty is at least 1: where e_pool/ef_fw is below, Frank–Wolfe has "
     "not come as near in s steps as some forced set of s keys; e_pool/ef never is."
 )
-"""Shown wherever π̂ is shown."""
+"""Shown beside table 8 and in the summary."""
 
 RATIOS = ("pi", "pi_improved")
 """The paper's penalty, e_pool / ef_fw, and the one over the closer bound, e_pool / ef."""

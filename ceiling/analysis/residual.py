@@ -205,7 +205,7 @@ def residual_finding(residual: pl.DataFrame, split: pl.DataFrame) -> Finding:
             continue
         of = f"{row['mass']:.2f} by mass, {row['values']:.2f} by values, {row['both']:.2f} by both"
         said.append(f"{row['model']} at s = {s}: {of}, {_more(row)}{_paid(split, row['model'], s)}")
-        numbers.append(f"{_interval(row, 'both')} ({row['model']})")
+        numbers.append(f"{shown(row, 'both')} ({row['model']})")
     return Finding(
         sentence=f"Share of the closable share's variance that a linear fit explains: {'; '.join(said)}.",
         n="; ".join(n),
@@ -285,8 +285,5 @@ def _paid(split: pl.DataFrame, model: str, s: int) -> str:
     if rows.is_empty():
         return ""
     mass, offset = (float(np.exp(-rows[name][0])) for name in ("mass_part", "offset_part"))
-    return f" (where balancing changes the set it multiplies mass by {mass:.2f} and offset by {offset:.2f})"
-
-
-def _interval(row: dict[str, Any], quantity: str) -> str:
-    return shown({name: value for name, value in row.items() if name.startswith(quantity)}, quantity)
+    changed = "where balancing changes the set it multiplies"
+    return f" ({changed} dropped mass by {mass:.2f} and offset by {offset:.2f})"

@@ -19,7 +19,7 @@ LOWER_BOUND = (
     "what any kept set could win, and the shares attained and of κ̂ within a bound are upper bounds; on "
     "the instances with κ̂ > 1.11, which the pool itself selects, the closable share is neither."
 )
-"""Shown wherever a closable share is shown."""
+"""Shown beside figure 1, the sweep and the summary."""
 
 
 def percent(x: float) -> str:

@@ -38,6 +38,8 @@ BOUNDS = {
 """The quantities, and on which side of its registered bound each is to lie. The bound's name is the
 quantity's, an underscore and this word."""
 
+SIGN = {"max": "≤", "min": "≥"}
+
 UNDEFINED = {
     "closable_median": "no measured instance",
     "headroom_ratio": "no measured row on one side, or a 90th percentile beyond every number",
@@ -115,11 +117,10 @@ def task_table(
 
 def verdicts_readable(tasks: pl.DataFrame) -> pl.DataFrame:
     """A `task_table` as text: `model, task, quantity, n, value, registered, verdict`."""
-    sign = {"max": "≤", "min": "≥"}
     text = {
         "value": [shown(row, "value") for row in tasks.iter_rows(named=True)],
         "registered": [
-            "–" if bound is None else f"{sign[side]} {bound:g}"
+            "–" if bound is None else f"{SIGN[side]} {bound:g}"
             for side, bound in tasks.select("side", "bound").iter_rows()
         ],
     }

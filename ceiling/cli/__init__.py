@@ -94,7 +94,7 @@ def _one_line(error: Exception) -> str:
     if hasattr(error, "format_message"):
         message = error.format_message()
     elif isinstance(error, OSError) and error.strerror:
-        message = error.strerror  # without the number
+        message = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     text = " ".join(message.split())
     if isinstance(error, InputError | OSError) or hasattr(error, "exit_code"):
         return text or type(error).__name__

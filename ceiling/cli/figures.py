@@ -38,11 +38,11 @@ def figures(
             # Run as files, not imported: they stand above the package, which must not know them.
             runpy.run_path(str(there[name]))["main"](arguments)
         except InputError as error:
+            if (finding := out / f"{name}.json").is_file():
+                finding.unlink()  # no gallery shows an earlier run's finding
             if only is not None or str(error).startswith("out: "):
                 raise
             refused.setdefault(str(error), []).append(name)
-            if (finding := out / f"{name}.json").is_file():
-                finding.unlink()  # no gallery shows an earlier run's finding
     if sum(map(len, refused.values())) == len(there):
         raise InputError(min(refused, key=_rank))
     for reason, without in refused.items():

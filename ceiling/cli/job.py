@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from ceiling import cluster
+from ceiling import cluster, models, texts
 from ceiling.cli.certify import announce
 from ceiling.cli.progress import progress
 from ceiling.problem import InputError
@@ -39,6 +39,15 @@ def parser(doc: str | None, dump: bool = True) -> argparse.ArgumentParser:
     return made
 
 
+def everywhere(field: str, name: str) -> str:
+    """A model or a text by a name that any node knows: folders and files absolute, all others as they are."""
+    if field == "model":
+        before, path = "", name if models.resolve(name).kind in ("folder", "gguf") else ""
+    else:
+        before, path = texts.path_in(name)
+    return before + str(cluster.shared_path(field, Path(path).expanduser())) if path else name
+
+
 def exit_code(verb: str, job: Callable[[], int], debug: bool) -> int:
     """The exit code of `job`; what it raises becomes one line (2 bad input, 1 failed, 130 interrupted)."""
     try:
@@ -49,7 +58,9 @@ def exit_code(verb: str, job: Callable[[], int], debug: bool) -> int:
     except Exception as error:
         if debug:
             traceback.print_exc()
-        message = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        message = str(error)
+        if isinstance(error, OSError) and error.strerror:
+            message = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
         typer.echo(f"{verb}: {' '.join(message.split()) or type(error).__name__}", err=True)
         return 2 if isinstance(error, InputError) else 1
 
@@ -118,9 +129,12 @@ def run_plan(
     failed: list[tuple[str, str]] = []
     ends, all_done = Counter[str](), []
     cpus = cluster.start()
+    on_gpu = str(getattr(plan, "device", "")).startswith("cuda")
+    resources = cluster.whole_device() if on_gpu else None
     try:
         with advancing(f"{verb} on {cpus} CPUs", len(plan.todo)) as advance:
-            for outcome in cluster.run(task, shared, plan.todo, seconds=plan.seconds / len(plan.todo)):
+            each = plan.seconds / len(plan.todo)
+            for outcome in cluster.run(task, shared, plan.todo, seconds=each, resources=resources):
                 named, done = (place or _place)(outcome.unit), outcome.result
                 ends[end := "failed" if done is None else "kept" if done.kept else "done"] += 1
                 all_done += [] if done is None else [done]

@@ -28,7 +28,8 @@ def query(
         str,
         typer.Argument(
             help="One SELECT over the tables instances, certificates, zero_errors, scores, "
-            "documents, rows and the views ceiling, cells, profile, prediction, fits."
+            "losses, audit, audit_ceilings, documents, rows and the views ceiling, cells, profile, "
+            "prediction, fits."
         ),
     ],
     store: ReadStoreOption = "store",
@@ -46,10 +47,10 @@ def query(
     from ceiling.analysis.views import VIEWS
     from ceiling.store import open_store, run_sql
 
+    if format is Format.PARQUET and sys.stdout.isatty():
+        raise InputError("format: parquet is binary; redirect it, e.g. > result.parquet")
     frame = run_sql(open_store(store, config), sql, VIEWS, explain=explain)
     if format is Format.PARQUET:
-        if sys.stdout.isatty():
-            raise InputError("format: parquet is binary; redirect it, e.g. > result.parquet")
         frame.write_parquet(sys.stdout.buffer)
     else:
         typer.echo(as_text(frame, format), nl=False)

@@ -181,7 +181,7 @@ def _command(health: "Health", config: str | None, store: Path) -> list[str]:
         return ["certify", *_certify_options(record, store)]
     if "bits" in record:
         return ["zero-error", *_zero_error_options(record, config)]
-    if "selectors" in record:
+    if "native" in record:  # losses have selectors too
         return ["score", *_score_options(record)]
     if "extras" not in record:
         raise LookupError("run the command that made it again")

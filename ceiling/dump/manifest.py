@@ -7,6 +7,7 @@ import platform
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +189,8 @@ def _check(manifest: Any, path: Path) -> None:
     ):
         if not _whole(entries, low, high):
             raise InputError(f"dump: {path}: {field} is {entries!r}, not a list of whole numbers in range")
+        if field != "tokens.lengths" and any(one >= next_ for one, next_ in pairwise(entries)):
+            raise InputError(f"dump: {path}: {field} is {entries!r}; they must ascend, each once")
     _check_tags(manifest, path)
     if (computed := identity_of(manifest).id) != manifest["id"]:
         raise InputError(f"dump: {path}: id {manifest['id']!r} does not follow from its fields ({computed})")

@@ -8,6 +8,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from ceiling.plots.style import COLUMN, PAGE, PAPER, blank, colours, open_spines, style
+from ceiling.plots.whiskers import numbers, whiskers
 
 BARS_PER_COLUMN = 12
 """Bars (count) beyond which the figure takes the width of the page."""
@@ -63,21 +64,15 @@ def ceiling_bars(table: pl.DataFrame, reference: pl.DataFrame) -> Figure:
 
 
 def _block(axes: Axes, x: np.ndarray, group: pl.DataFrame, colour: tuple[float, float, float]) -> None:
-    ratio, closable = _numbers(group, "ratio"), _numbers(group, "closable")
+    ratio, closable = numbers(group, "ratio"), numbers(group, "closable")
     axes.bar(x, ratio, 0.8, color=colour, edgecolor="black", linewidth=0.5)
     axes.bar(x, closable, 0.8, bottom=ratio, color="white", edgecolor="black", linewidth=0.5, hatch="/////")
 
 
 def _closable(axes: Axes, x: np.ndarray, group: pl.DataFrame, colour: tuple[float, float, float]) -> None:
-    closable = _numbers(group, "closable")
-    axes.bar(x, closable, 0.8, color="none", edgecolor=colour, linewidth=0.8, hatch="/////")
-    below, above = closable - _numbers(group, "closable_low"), _numbers(group, "closable_high") - closable
-    known = np.isfinite(below)  # no interval, no whisker
-    axes.errorbar(
-        x[known], closable[known], (below[known], above[known]), fmt="none", ecolor="black", capsize=2, lw=0.8
-    )
-    balance = _numbers(group, "closable_balance")
-    axes.plot(x, balance, "D", ms=3.5, mfc="white", mec="black", mew=0.8, zorder=4)
+    axes.bar(x, numbers(group, "closable"), 0.8, color="none", edgecolor=colour, linewidth=0.8, hatch="/////")
+    whiskers(axes, x, group, "closable", "black")
+    axes.plot(x, numbers(group, "closable_balance"), "D", ms=3.5, mfc="white", mec="black", mew=0.8, zorder=4)
 
 
 def _band(axes: Axes, reference: pl.DataFrame) -> None:
@@ -117,8 +112,3 @@ def _legend(figure: Figure) -> None:
     ]
     labels = ["pool optimum", "closable", "closed by balancing", "paper's family medians"]
     figure.legend(handles, labels, loc="outside upper center", ncols=2, frameon=False, handlelength=1.6)
-
-
-def _numbers(frame: pl.DataFrame, column: str) -> np.ndarray:
-    """A column as float64 with NaN, which matplotlib leaves blank, for null."""
-    return frame[column].cast(pl.Float64).fill_null(np.nan).to_numpy()

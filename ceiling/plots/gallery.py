@@ -78,9 +78,9 @@ def gallery_page(cards: Mapping[str, Card], absent: Sequence[str], command: str)
     str
     """
     head = (
-        f"# Gallery\n\n`make paper` makes this page, by `{command}`; nothing in it is written by hand. Only "
-        "thumbnails are kept here: the command beside each draws the figure in full, as PNG and PDF, with "
-        "its caption, its numbers and the paper's."
+        f"# Gallery\n\nMade by `{command}`, the last step of `make paper`; nothing in it is written by "
+        "hand. Only thumbnails are kept here: the command beside each draws the figure in full, as PNG and "
+        "PDF, with its caption, its numbers and the paper's."
     )
     blocks = [head]
     for part, heading in enumerate(PARTS):
@@ -89,7 +89,10 @@ def gallery_page(cards: Mapping[str, Card], absent: Sequence[str], command: str)
         blocks += [_entry(name, cards[name]) for name in names]
     if absent:
         listed = ", ".join(f"`{name}`" for name in sorted(absent, key=_place))
-        blocks += ["## Not drawn", f"No folder has a drawing of {listed}: the stores lack what these show."]
+        blocks += [
+            "## Not drawn",
+            f"No folder has a drawing of {listed}; `ceiling figures` on their store says why.",
+        ]
     return "\n\n".join(blocks) + "\n"
 
 

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from ceiling.plots.style import PAGE, blank, colours, open_spines, style
+from ceiling.plots.whiskers import numbers
 
 ACROSS = 4
 """Panels (count) beside each other."""
@@ -49,8 +50,9 @@ def looseness_dots(rows: pl.DataFrame, table: pl.DataFrame) -> Figure:
             axes.set_axis_off()
         for axes in grid[::across]:
             axes.set_ylabel("1 − best known / pool's best")
-        highest = rows["looseness"].max()
-        grid[0].set_ylim(-0.04, max(0.1, min(1.02, float(highest) * 1.1)))  # type: ignore[arg-type]
+        drawn = np.concatenate([numbers(rows, "looseness"), numbers(table, "looseness_upper")])
+        low, high = np.nanmin(drawn), np.nanmax(drawn)
+        grid[0].set_ylim(min(-0.04, low * 1.1), max(0.1, min(1.02, high * 1.1)))
         _legend(figure)
     return figure
 

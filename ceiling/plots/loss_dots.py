@@ -131,7 +131,7 @@ def _scale(panels: list[Axes], values: pl.Series) -> None:
             axes.set_xlim(1.3 * min(*reach, -near), 1.3 * max(*reach, near))
             axes.xaxis.set_major_locator(SymmetricalLogLocator(linthresh=near, base=10))
         else:
-            axes.set_xlim(min(*reach, 0), max(reach))
+            axes.set_xlim(min(*reach, 0), max(*reach, 0))
             axes.xaxis.set_major_locator(MaxNLocator(4))
             continue
         axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))

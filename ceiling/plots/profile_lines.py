@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -10,6 +9,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator, StrMethodFormatter
 
 from ceiling.plots.style import COLUMN, PAPER, blank, colours, marker, open_spines, style
+from ceiling.plots.whiskers import numbers, whiskers
 
 TICKS = (0.1, 0.2, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 20, 50, 100, 1000)
 """Labelled ratios of the logarithmic axes (dimensionless)."""
@@ -80,14 +80,10 @@ def _curve(
     """Median and 99th percentile of one model; whiskers where there are intervals."""
     colour, mark, label = look
     for part, line, fill in ((f"median_{quantity}", "-", colour), (f"p99_{quantity}", ":", "white")):
-        s, y = frame["s"].to_numpy() * aside, _column(frame, part)
+        s, y = frame["s"].to_numpy() * aside, numbers(frame, part)
         once = label if line == "-" else None
         axes.plot(s, y, line, color=colour, marker=mark, ms=3.5, mfc=fill, label=once)
-        if f"{part}_low" in frame.columns:
-            low, high = _column(frame, f"{part}_low"), _column(frame, f"{part}_high")
-            known = np.isfinite(low)
-            reach = (y[known] - low[known], high[known] - y[known])
-            axes.errorbar(s[known], y[known], reach, fmt="none", ecolor=colour, capsize=2, lw=0.8, zorder=1.5)
+        whiskers(axes, s, frame, part, colour)
 
 
 def _axes(axes: Axes, budgets: list[int], label: str) -> None:
@@ -133,7 +129,3 @@ def _numbers(axes: Axes, ours: list[pl.DataFrame], theirs: list[pl.DataFrame]) -
 
 def _texts(row: dict[str, Any]) -> list[str]:
     return ["–" if row[name] is None else format(row[name], form) for name, (_, form) in COLUMNS.items()]
-
-
-def _column(frame: pl.DataFrame, name: str) -> np.ndarray:
-    return frame[name].cast(pl.Float64).fill_null(np.nan).to_numpy()

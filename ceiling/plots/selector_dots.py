@@ -95,7 +95,8 @@ def _axes(grid: Any, selectors: list[str], table: pl.DataFrame) -> None:
     first = grid[0, 0]
     first.set_xscale("log")
     reach = table.select(pl.max_horizontal("excess", "excess_high").max()).item() or 2
-    first.set_xlim(0.93, max(2.5, 1.15 * reach))
+    least = table.select(pl.min_horizontal("excess", "excess_low").min()).item() or 1
+    first.set_xlim(min(0.93, least / 1.07), max(2.5, 1.15 * reach))
     shown = [tick for tick in TICKS if tick <= first.get_xlim()[1]]
     step = -(-len(shown) // MOST_TICKS)
     first.xaxis.set_major_locator(FixedLocator(shown[::step]))

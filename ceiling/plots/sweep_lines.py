@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
 from ceiling.plots.style import COLUMN, PAPER, blank, colours, marker, open_spines, style
+from ceiling.plots.whiskers import numbers, whiskers
 
 HEADROOM = 1.15
 """Space above the highest mark, as a factor."""
@@ -54,16 +55,11 @@ def _line(
 ) -> None:
     """One budget's pools; the marker is filled where nothing is changed against: the default pool."""
     colour, mark, label = look
-    x, y, low, high = (
-        line[name].cast(pl.Float64).fill_null(np.nan).to_numpy()
-        for name in ("subsets", quantity, f"{quantity}_low", f"{quantity}_high")
-    )
+    x, y = numbers(line, "subsets"), numbers(line, quantity)
     default = line["default"].to_numpy()
     axes.plot(x, y, "-", color=colour, marker=mark, ms=3.5, mfc="white", label=label)
     axes.plot(x[default], y[default], ls="", color=colour, marker=mark, ms=3.5)
-    known = np.isfinite(low)
-    reach = (y[known] - low[known], high[known] - y[known])
-    axes.errorbar(x[known], y[known], reach, fmt="none", ecolor=colour, capsize=2, lw=0.8, zorder=1.5)
+    whiskers(axes, x, line, quantity, colour)
 
 
 def _axes(axes: Axes, title: str) -> None:

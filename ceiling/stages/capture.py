@@ -344,7 +344,7 @@ def _command(**options: Any) -> str:
     for name, value in options.items():
         if value is True:
             words.append(f"--{name}")
-        elif value not in (None, False):
+        elif value is not None and value is not False:  # 0 is written
             words += [f"--{name}", str(value)]
     return shlex.join(words)
 

@@ -152,8 +152,8 @@ def plan(
     InputError
         Naming what is wrong with the dump, the budgets, the bits or the limits.
     """
-    question = Question(check_budgets(budgets), _check_bits(bits), rows, seed, seconds, work)
-    check_limits(seconds, work)
+    check_limits(seconds, work)  # 60 and 60.0 are one configuration
+    question = Question(check_budgets(budgets), _check_bits(bits), rows, seed, float(seconds), float(work))
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise InputError(f"seed: {seed!r} is not a whole number >= 0")
     opened = open_source(dump, store, verify)

@@ -252,8 +252,10 @@ class _Scan:
         seen = {place.dump for place in every if place.table not in AUDITED}
         for dump in sorted(seen | set(wanted)):
             units = set(wanted.get(dump, ())) or self.shown(dump)
-            for table in ("documents", "rows"):
-                self.find_missing(Place(table, dump, None), {unit[:1] for unit in units})
+            mine = [place for place in every if place.dump == dump and place.table not in AUDITED]
+            found = {unit for place in mine for unit in (*self.units[place], *self.broken[place])}
+            for table in ("documents", "rows"):  # which all results have, not those of instances alone
+                self.find_missing(Place(table, dump, None), {unit[:1] for unit in units or found})
             self.find_other_holes(dump, set(wanted.get(dump, ())))
             if absent:
                 continue
