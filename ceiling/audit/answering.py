@@ -110,9 +110,9 @@ def answer_instance(
     Notes
     -----
     The agnostic arm compresses once and answers every question from that cache; its first question's
-    records carry the seconds of that. Equal kept sets in equal
-    storage that go on with equal tokens have equal answers: they are decoded once, which matters where a
-    press is blind to the question and its arms differ in nothing.
+    records carry the seconds of that. Equal kept sets in equal storage that go on with equal tokens have
+    equal answers: they are decoded once, which matters where a press is blind to the question and its arms
+    differ in nothing.
     """
     written: dict[Arm, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {arm: ([], []) for arm in arms}
     first: Passed | None = None

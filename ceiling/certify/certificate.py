@@ -65,8 +65,7 @@ class Certificate:
         CPU time of this process.
     stopped_by : str
         ``none``, ``nodes``, ``seconds`` (wherever time ended a piece of work: another run may end elsewhere)
-        or ``memory``: the bound that was reached has no proof short enough
-        to store, and `lower` is 0.
+        or ``memory``: the bound that was reached has no proof short enough to store, and `lower` is 0.
     mass_floor : float or None
         ``rho``: kept sets must keep ``rho`` times the mass of the top-mass set.
     proof : bytes or None
