@@ -159,8 +159,8 @@ def test_zero_error(yes):
     )
     found = findings_kept.zero_error(answers, times)
     assert (
-        f"exists in {yes} of 7 questions about rounded rows ({yes} of 7 at 8 bits), in none of {6 - yes}, "
-        "and 1 stay" in found.sentence
+        f"exists in {yes} of 7 questions about rounded rows ({yes} of 7 at 8 bits), is proved not to in "
+        f"{6 - yes}, and 1 stay" in found.sentence
     )
     assert found.sentence.endswith("the longest took 2.5 s (y, 17 to 32 keys).")
     assert found.n == "7 questions of 6 documents (a)"

@@ -274,7 +274,7 @@ def zero_error(answers: pl.DataFrame, times: pl.DataFrame) -> Finding:
     slowest = times.sort("seconds_max", descending=True, maintain_order=True).to_dicts()[0]
     return Finding(
         f"A kept set of error exactly zero exists in {yes} of {n} questions about rounded rows "
-        f"({listed(parts)}), in none of {no}, and {unknown} stay unknown; the longest "
+        f"({listed(parts)}), is proved not to in {no}, and {unknown} stay unknown; the longest "
         f"took {slowest['seconds_max']:.3g} s ({slowest['engine']}, {slowest['m_from']} to {slowest['m_to']} "
         f"keys).",
         rests(answers, of="questions"),
