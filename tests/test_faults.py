@@ -196,7 +196,8 @@ def test_a_node_is_killed(
     assert code == 0, run.err
     assert_frame_equal(instances(tmp_path / "store"), whole)
     assert max(computed(run).values()) == 1
-    assert {event["node"] for event in run.events()[before + 2 :]} == {(set(nodes) - {victim}).pop().node_id}
+    # what the victim had finished may still be read after its end; the last one is the other's
+    assert run.events()[-1]["node"] == (set(nodes) - {victim}).pop().node_id
 
 
 def test_the_driver_is_killed(

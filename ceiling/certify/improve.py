@@ -127,6 +127,8 @@ def cool(
         ends.append(chosen)
         if lowest < error:
             error, best = float(lowest), chosen
+    if len(ends) == 1:
+        return error, keys.positions[best]
     # A walk ends somewhere near a minimum; its swaps are too few to be all of one set.
     lowest, chosen = local.search(
         keys.residuals, masses, s, 0.0, np.stack(ends), seed, POLISH * len(ends), TIE, ZERO * keys.sigma
