@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from ceiling.certify.proof import ProofError, skeleton
-from ceiling.kernels import local, tree
+from ceiling.kernels import gains, local, tree
 from ceiling.kernels.bound import MARGIN, lengths
 from ceiling.kernels.vectors import padded
 from ceiling.objective import TIE
@@ -200,6 +200,7 @@ class Refutation:
         self._search.real[tree.TAU] = tau
         self._search.whole[tree.ROOTED] = 0
         self._search.root[2][:] = 0.0
+        gains.forget(self._search.gains)
 
     def mark(self) -> tuple:
         """Where the search stands, for `back`."""

@@ -182,7 +182,7 @@ def fix(
     seen: int,
     r: np.ndarray,
     values: np.ndarray,
-    places: np.ndarray,  # in: places of the largest; out: their keys
+    places: np.ndarray,  # in: places of the largest, one more than `k` if there are; out: their keys
     marks: np.ndarray,  # int8 [n], 1 where alive; kept so
 ) -> tuple[int, int]:
     """Drop candidates that no set below the threshold has; returns those left, and how many all of them have.
@@ -201,7 +201,7 @@ def fix(
     forced = 0
     while forced < k and values[forced] > force:
         forced += 1
-    for i in range(k):
+    for i in range(k + 1):
         places[i] = alive[places[i]]
     last, dropped = m, 0
     while last > seen and tail_norms[alive[last - 1]] + slope * tail_masses[alive[last - 1]] < drop:

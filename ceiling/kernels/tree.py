@@ -3,7 +3,7 @@
 Depth first, the child that keeps the key before the one without it, so that the stack holds one waiting
 child for each key kept by branching. At a node directions are tried (`bound`), the next one from the hull
 of the choices found so far (`vertices`), until the node is empty or its relaxation is not; then it
-branches on the key whose weight is most in between. Children inherit direction, multiplier and vertices.
+branches (`gains`). Children inherit direction, multiplier and vertices, with the key or without it.
 
 What is done is written as events, which replay as a proof (`ceiling.certify.proof`): FIX and SHUT with a
 direction, BRANCH with a key, LAST where at most one key is missing, NONE where too few candidates are left.
@@ -15,6 +15,9 @@ import numpy as np
 
 from ceiling.kernels.bound import MARGIN, bound, direction, drop_light, fix, multiplier
 from ceiling.kernels.compiled import compiled
+from ceiling.kernels.gains import KEPT as KEEPING
+from ceiling.kernels.gains import LEFT_OUT, best, learn, mixed
+from ceiling.kernels.gains import room as learned
 from ceiling.kernels.vectors import dot
 from ceiling.kernels.vertices import MOST, add, nearest, repair, room, settle
 
@@ -24,15 +27,18 @@ FIX, SHUT, BRANCH, LAST, NONE = 1, 2, 3, 4, 5
 EMPTY, MORE, FULL, BETTER = 0, 1, 2, 3
 """How `walk` returns: the subtree is refuted; the quota is used up; no room for events; a better set."""
 
-ROUNDS, STALLS, GAIN = 20, 8, 1e-2
-"""Directions at a node, at most; those that may not raise its bound by a hundredth, before it branches."""
+ROUNDS, STALLS, GAIN, LEAST = 40, 16, 1e-2, 6
+"""Directions at a node, at most; those that may not raise its bound by a hundredth, before it branches; those
+that are tried though it has to branch, for what is learned of its bound."""
 
-DEPTH, ALIVE, LEFT, KEPT, VERTICES, NODES, CURSOR, ROOTED, OPEN = range(9)
+DEPTH, ALIVE, LEFT, KEPT, VERTICES, NODES, CURSOR, ROOTED, OPEN, TOPS, KEY, CHILD = range(12)
 """Whole numbers of a search: waiting children, candidates, keys still to take, keys kept, vertices, nodes so
-far, end of the events, the last root's vertices, whether a node waits to be visited."""
+far, end of the events, the last root's vertices, whether a node waits to be visited, how many keys of
+largest r the last direction left; key and child of the branching that made the node, -1: none."""
 
-MASS, LENGTH, LAM, TAU = range(4)
-"""Numbers of a search: mass and summed norms of the kept keys, multiplier, threshold."""
+MASS, LENGTH, LAM, TAU, BOUND, WEIGHT, PARENT = range(7)
+"""Numbers of a search: mass and summed norms of the kept keys, multiplier, threshold; the node's bound, the
+weight of the key that it was made by, and the bound of its parent."""
 
 
 class Keys(NamedTuple):
@@ -58,8 +64,8 @@ class Keys(NamedTuple):
 class Search(NamedTuple):
     """All that a search holds between calls of `walk`."""
 
-    whole: np.ndarray  # int64 [9]
-    real: np.ndarray  # float64 [4]
+    whole: np.ndarray  # int64 [12]
+    real: np.ndarray  # float64 [7]
     kept: np.ndarray  # int64 [depth]
     g: np.ndarray  # float64 [d], sum of the kept residuals
     unit: np.ndarray  # float64 [d], the direction
@@ -70,6 +76,7 @@ class Search(NamedTuple):
     stack: tuple
     root: tuple
     scratch: tuple
+    gains: tuple
     best: np.ndarray  # int64 [s], a better set
 
 
@@ -78,15 +85,18 @@ def begin(n: int, d: int, s: int) -> Search:
     """Room for a search of `s` of `n` keys."""
     depth = s + 2
     stack = (
-        np.zeros((depth, 4), np.int64), np.zeros((depth, 3)), np.zeros((depth, 2, d)),
+        np.zeros((depth, 5), np.int64), np.zeros((depth, 5)), np.zeros((depth, 2, d)),
         np.zeros((depth, n), np.int32), np.zeros((depth, MOST, depth), np.int32), np.zeros((depth, MOST)),
         np.zeros((depth, d), np.int16),
     )  # fmt: skip
-    scratch = np.zeros(n), np.zeros(depth), np.zeros(depth, np.int64), np.zeros(n), np.zeros(d)
+    scratch = (
+        np.zeros(n), np.zeros(depth), np.zeros(depth, np.int64), np.zeros(n), np.zeros(d), np.zeros(n),
+        np.zeros(MOST * depth, np.int64),
+    )  # fmt: skip
     return Search(
-        np.zeros(9, np.int64), np.zeros(4), np.zeros(depth, np.int64), np.zeros(d), np.zeros(d),
+        np.zeros(12, np.int64), np.zeros(7), np.zeros(depth, np.int64), np.zeros(d), np.zeros(d),
         np.zeros(d, np.int16), np.zeros(n, np.int32), np.zeros(n, np.int8), room(s, d), stack,
-        (np.zeros((MOST, depth), np.int32), np.zeros(MOST), np.zeros(d)), scratch, np.zeros(s, np.int64),
+        (np.zeros((MOST, depth), np.int32), np.zeros(MOST), np.zeros(d)), scratch, learned(n), np.zeros(s, np.int64),
     )  # fmt: skip
 
 
@@ -99,7 +109,7 @@ def open_subtree(keys: Keys, search: Search, ranks: np.ndarray, heaviest: int, k
     whole, real, g, hull = search.whole, search.real, search.g, search.hull
     rooted, weights, last = search.root
     whole[DEPTH] = whole[KEPT] = whole[ALIVE] = 0
-    whole[LEFT], whole[OPEN] = s, 1
+    whole[LEFT], whole[OPEN], whole[KEY] = s, 1, -1
     real[MASS] = real[LENGTH] = real[LAM] = 0.0
     g[:] = 0.0
     for j in range(len(ranks)):
@@ -145,6 +155,7 @@ def walk(
             return FULL
         whole[NODES] += 1
         end = _visit(keys, search, width, least, pull, directions, events)
+        _learn(keys, search, end)
         if end == MORE:
             _branch(keys, search, origin, events)
             continue
@@ -161,7 +172,7 @@ def _visit(
     """Bound and fix; EMPTY where the node is refuted, MORE where it must branch, BETTER for a better set."""
     whole, real, g, unit, grid = search.whole, search.real, search.g, search.unit, search.grid
     alive, marks, hull = search.alive, search.marks, search.hull
-    r, values, places, _, point = search.scratch
+    r, values, places, _, point, _, _ = search.scratch
     residuals, masses = keys.residuals, keys.masses
     k = whole[LEFT]
     first = k if whole[DEPTH] == 0 and whole[KEPT] <= 1 else -1
@@ -189,6 +200,7 @@ def _visit(
         highest = max(highest, d)
         left, forced = fix(keys, alive, m, k, d, margin, tau + lam, seen, r, values, places, marks)
         whole[VERTICES] = add(residuals, masses, places, k, g, hull, whole[VERTICES])
+        whole[TOPS] = min(k + 1, m)
         if left < m or forced > 0:
             _write_direction(search, events, FIX, directions, width)
             before, whole[ALIVE] = k, left
@@ -206,7 +218,8 @@ def _visit(
         relaxed, short = nearest(hull, whole[VERTICES], g, real[MASS], tau, least, pull, point)
         if direction(point, grid, unit):
             real[LAM] = pull * short / np.sqrt(dot(point.reshape(1, -1), 0, point))
-        if (relaxed < 0 and short <= 0) or rounds >= ROUNDS or stalls >= STALLS:
+        if (relaxed < 0 and short <= 0 and rounds >= LEAST) or rounds >= ROUNDS or stalls >= STALLS:
+            real[BOUND] = 0.5 * (min(relaxed, 0.0) + highest)
             end = MORE
             break
     if k == first and rounds > 0:  # a root without keys fixed: its vertices suit the next one
@@ -270,36 +283,60 @@ def _last(keys: Keys, search: Search, k: int, least: float) -> bool:
 
 
 @compiled
+def _learn(keys: Keys, search: Search, end: int) -> None:
+    """Take note of what the node gained over its parent."""
+    whole, real = search.whole, search.real
+    if whole[KEY] < 0 or end == BETTER:
+        return
+    gain = max((real[BOUND] if end == MORE else 0.0) - real[PARENT], 0.0)
+    moved = 1 - real[WEIGHT] if whole[CHILD] == KEEPING else real[WEIGHT]
+    learn(search.gains, whole[KEY], keys.norms[whole[KEY]], whole[CHILD], moved, gain)
+
+
+@compiled
 def _branch(keys: Keys, search: Search, origin: np.ndarray, events: np.ndarray) -> None:
     """Go on with the sets that keep a key; those without it wait on the stack."""
     whole, real, alive, hull = search.whole, search.real, search.alive, search.hull
     counts, reals, vectors, waiting, chosen, weights, grids = search.stack
+    x, worth, few = search.scratch[3], search.scratch[5], search.scratch[6]
     t, k, left = whole[DEPTH], whole[LEFT], 0
-    key = _undecided(keys, search)
+    count = mixed(hull, whole[VERTICES], k, x, few)
+    key = best(search.gains, keys.norms, few, count, x)
+    for i in range(count):
+        j = few[i]
+        worth[j] = (real[TAU] + real[LAM]) * keys.masses[j] - dot(keys.residuals, j, search.unit)
     for i in range(whole[ALIVE]):
         if alive[i] != key:
             alive[left] = alive[i]
             left += 1
-    whole[ALIVE] = left
-    counts[t, 0], counts[t, 1], counts[t, 2] = left, k, whole[KEPT]
+    whole[ALIVE], whole[KEY], whole[CHILD] = left, key, KEEPING
+    real[WEIGHT], real[PARENT] = x[key], real[BOUND]
+    counts[t, 0], counts[t, 1], counts[t, 2], counts[t, 4] = left, k, whole[KEPT], key
     reals[t, 0], reals[t, 1], reals[t, 2] = real[MASS], real[LENGTH], real[LAM]
+    reals[t, 3], reals[t, 4] = real[WEIGHT], real[PARENT]
     vectors[t, 0], vectors[t, 1], grids[t] = search.g, search.unit, search.grid
     waiting[t, :left] = alive[:left]
     without = having = 0
     for v in range(whole[VERTICES]):
         if hull[1][v] <= 0:
             continue
-        at = -1
+        at = worst = -1
         for i in range(k):
-            if hull[0][v, i] == key:
+            j = hull[0][v, i]
+            if j == key:
                 at = i
-        if at < 0:
+            if worst < 0 or worth[j] < worth[hull[0][v, worst]]:
+                worst = i
+        other = -1 if at < 0 else _other(search, hull[0][v], k, key)
+        if at < 0 or other >= 0:
             chosen[t, without], weights[t, without] = hull[0][v], hull[1][v]
+            if at >= 0:
+                chosen[t, without, at] = other
             without += 1
-        else:
-            hull[0][having], hull[1][having] = hull[0][v], hull[1][v]
-            hull[0][having, at] = hull[0][having, k - 1]
-            having += 1
+        hull[0][having], hull[1][having] = hull[0][v], hull[1][v]
+        at = worst if at < 0 else at
+        hull[0][having, at] = hull[0][having, k - 1]
+        having += 1
     counts[t, 3], whole[VERTICES] = without, having
     whole[DEPTH] += 1
     _keep(keys, search, key)
@@ -310,23 +347,16 @@ def _branch(keys: Keys, search: Search, origin: np.ndarray, events: np.ndarray) 
 
 
 @compiled
-def _undecided(keys: Keys, search: Search) -> int:
-    """The key of largest ``x (1 - x) |z|^2``, where the vertices give it weight `x`."""
-    x, hull, k = search.scratch[3], search.hull, search.whole[LEFT]
-    for v in range(search.whole[VERTICES]):
-        for i in range(k):
-            x[hull[0][v, i]] = 0.0
-    for v in range(search.whole[VERTICES]):
-        for i in range(k):
-            x[hull[0][v, i]] += hull[1][v]
-    key, most = -1, -np.inf
-    for v in range(search.whole[VERTICES]):
-        for i in range(k):
-            j = hull[0][v, i]
-            score = x[j] * (1 - x[j]) * keys.norms[j] ** 2
-            if hull[1][v] > 0 and score > most:
-                key, most = j, score
-    return key
+def _other(search: Search, vertex: np.ndarray, k: int, key: int) -> int:
+    """The candidate of largest r that is neither `key` nor in the vertex; -1 if none is known."""
+    for i in range(search.whole[TOPS]):
+        j = search.scratch[2][i]
+        fits = j != key and search.marks[j] == 1
+        for a in range(k):
+            fits = fits and vertex[a] != j
+        if fits:
+            return j
+    return -1
 
 
 @compiled
@@ -339,8 +369,9 @@ def _back(keys: Keys, search: Search) -> None:
         return
     whole[DEPTH] -= 1
     t = whole[DEPTH]
-    whole[ALIVE], whole[LEFT], whole[KEPT], whole[VERTICES] = counts[t]
-    real[MASS], real[LENGTH], real[LAM] = reals[t]
+    whole[ALIVE], whole[LEFT], whole[KEPT], whole[VERTICES], whole[KEY] = counts[t]
+    real[MASS], real[LENGTH], real[LAM], real[WEIGHT], real[PARENT] = reals[t]
+    whole[CHILD] = LEFT_OUT
     search.g[:], search.unit[:], search.grid[:] = vectors[t, 0], vectors[t, 1], grids[t]
     search.marks[:] = 0
     for i in range(whole[ALIVE]):

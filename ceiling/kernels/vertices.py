@@ -11,7 +11,7 @@ import numpy as np
 from ceiling.kernels.compiled import compiled
 from ceiling.kernels.vectors import dot
 
-MOST = 24
+MOST = 32
 """Vertices held; the one of least weight makes room."""
 
 STEPS = 30
