@@ -13,7 +13,7 @@ from ceiling.certify.refutation import Refutation, Way, read_recipe
 from ceiling.objective import ZERO, centre
 from ceiling.problem import InputError, Row, Status, check_budget
 
-ENGINE = "certify/4"
+ENGINE = "certify/5"
 """Name and version of the search; part of what identifies a stored result."""
 
 NODES = 200_000

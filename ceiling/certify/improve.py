@@ -15,8 +15,8 @@ WORK = 1_200_000_000
 0.2 to 0.6 s of one core. On diffuse rows at budgets from 16 on, longer searches still find better sets."""
 
 
-HEADS, SHORT = 16, 5_000_000
-WALKS, LONG = 2, 20_000_000
+HEADS, SHORT = 8, 5_000_000
+WALKS, LONG = 1, 20_000_000
 """Walks by threshold accepting, and the swaps that each tries at most; 25 ns a swap."""
 
 POLISH = 150

@@ -15,8 +15,8 @@ import numpy as np
 
 from ceiling.certify.proof import ProofError, skeleton
 from ceiling.kernels import gains, local, tree
-from ceiling.kernels.bound import MARGIN, lengths
-from ceiling.kernels.vectors import padded
+from ceiling.kernels.bound import MARGIN, Keys, lengths
+from ceiling.kernels.vectors import WIDTH, padded
 from ceiling.objective import TIE
 from ceiling.problem import Row
 
@@ -131,8 +131,12 @@ class Refutation:
         self._pull = (way.pull * float(np.median(norms / masses))) ** 2 if rho else 0.0
         norms = self._norms = (norms + ROUNDING * masses * offsets) * (1 + 1e-12)
         self._order = np.argsort(-(norms + tau * masses), kind="stable")
-        tails = [np.maximum.accumulate(x[self._order][::-1])[::-1].copy() for x in (norms, masses)]
-        self._keys = tree.Keys(vectors[self._order], masses[self._order], norms[self._order], *tails)
+        scale = max(float(norms.max()), np.finfo(float).tiny)
+        rough = padded((self._residuals[self._order] / scale).astype(np.float32), 2 * WIDTH)
+        self._keys = Keys(
+            vectors[self._order], masses[self._order], norms[self._order], _tails(norms[self._order]),
+            _tails(masses[self._order]), rough, scale,
+        )  # fmt: skip
         ranks = np.empty(n, dtype=np.int64)
         ranks[heaviest] = np.arange(n)
         self._ranks, place = ranks[self._order], np.empty(n, dtype=np.int64)
@@ -144,7 +148,7 @@ class Refutation:
             most = np.convolve(masses[heaviest], np.ones(s), "valid")  # of sets no heavier key is in
             last = int(np.count_nonzero(most >= self._least * (1 - 2 * MARGIN)))
             self._subtrees = range(last) if way.split else range(-1, 0)
-        self._search = tree.begin(n, self._keys.residuals.shape[1], s)
+        self._search = tree.begin(n, vectors.shape[1], rough.shape[1], s)
         self._events = np.zeros(WORDS + 64 * (self.width + 8), dtype=np.int16)
         self._parts: list[np.ndarray] = []
         self._words, self._all, self.complete = 0, directions, True
@@ -271,6 +275,11 @@ class Refutation:
         if self.complete and not self._all and self._words > MOST_WORDS:
             self._parts = [skeleton(part, self.width) for part in self._parts]
             self.complete = False
+
+
+def _tails(numbers: np.ndarray) -> np.ndarray:
+    """The largest of each number and all later ones."""
+    return np.maximum.accumulate(numbers[::-1])[::-1].copy()
 
 
 def _centred(masses: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -6,9 +6,13 @@ Is there a set of error below `tau` that keeps at least the mass `least`? For an
 ``D = <u, g> - (tau + lam) p + lam least - (the k largest r_j)`` is not negative.
 
 Directions are integers of 16 bits and multipliers have 15, so that a proof can store what was used.
+
+Inner products are summed in float32, of half the bytes, and what that may err by counts as rounding: margins
+are a little larger. Only where it decides whether a node is empty, they are summed again in float64.
 """
 
 from math import frexp
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +23,13 @@ MARGIN = 1e-12
 """Relative to the sum of all that enters D in absolute value. Float64 sums of up to 256 such terms, and
 inner products of up to a few hundred components, err by less than a tenth of it."""
 
+ROUGH = 2.0**-23
+"""What a float32 inner product errs by, times components + 8 and the norm: both factors are rounded, and
+every product and sum, each by half of it at most."""
+
+FAINT = 1e-35
+"""The same where numbers underflow, times the largest norm: float32 ends at 1e-38."""
+
 GRID = 32767
 """Largest component of a stored direction."""
 
@@ -28,6 +39,32 @@ become less than half as long, and the search a little faster."""
 
 TRIES = 8
 """Multipliers of the mass floor tried for one direction."""
+
+
+class Keys(NamedTuple):
+    """Keys of positive mass by descending ``|z| + tau p``.
+
+    Attributes
+    ----------
+    residuals : ndarray of float64, shape (n, d)
+        Padded (`vectors.padded`).
+    masses, norms : ndarray of float64, shape (n,)
+        Norms of the residuals, rounded up.
+    tail_norms, tail_masses : ndarray of float64, shape (n,)
+        The largest of each key and all later ones.
+    rough : ndarray of float32, shape (n, d)
+        Residuals in units of `scale`, padded.
+    scale : float
+        The largest norm.
+    """
+
+    residuals: np.ndarray
+    masses: np.ndarray
+    norms: np.ndarray
+    tail_norms: np.ndarray
+    tail_masses: np.ndarray
+    rough: np.ndarray
+    scale: float
 
 
 @compiled
@@ -60,28 +97,60 @@ def multiplier(lam: float) -> tuple[float, int, int]:
 
 @compiled
 def largest(
-    keys: tuple,  # residuals, masses and, of all keys from each on, the largest norms and masses
+    keys: Keys,
     alive: np.ndarray,  # int32 [m], candidates
     m: int,
     want: int,
     unit: np.ndarray,
+    rough: np.ndarray,  # float32, the same; empty: float64 is asked for
     slope: float,  # tau + lam
+    marks: np.ndarray,  # int8 [n], 1 where alive; kept so
     r: np.ndarray,  # float64 [m], out: r of the candidates seen
     values: np.ndarray,  # float64 [want], out: the largest, descending
-    places: np.ndarray,  # int64 [want], out: their places in `alive`
+    tops: np.ndarray,  # int64 [want], in: any keys, best such as were the largest before; out: the largest
 ) -> int:
     """Find the `want` largest r; returns how many candidates were looked at: no later one reaches them.
 
-    Keys come by descending ``|z| + tau p``, so the tail of negligible keys is never looked at.
+    Keys come by descending ``|z| + tau p``, so the tail of negligible keys is never looked at. First, as many
+    keys as are wanted, those that were largest before, tell what the largest reach.
     """
-    residuals, masses, _, tail_norms, tail_masses = keys
+    residuals, masses, _, tail_norms, tail_masses, low, scale = keys
+    least, found, told, i = np.inf, 0, 0, 0
+    while found < want:
+        if told < want:
+            j = tops[told]
+            told += 1
+        else:
+            j = alive[i]
+            i += 1
+        if marks[j] == 1:
+            marks[j] = 2
+            found += 1
+            inner = scale * dot(low, j, rough) if len(rough) > 0 else dot(residuals, j, unit)
+            least = min(least, slope * masses[j] - inner)
+    for a in range(told):
+        marks[tops[a]] = min(marks[tops[a]], 1)
+    for a in range(i):
+        marks[alive[a]] = 1
+    seen, end = want, m
+    while seen < end:
+        middle = (seen + end) // 2
+        j = alive[middle]
+        if tail_norms[j] + slope * tail_masses[j] <= least:
+            end = middle
+        else:
+            seen = middle + 1
+    if len(rough) > 0:
+        for i in range(seen):
+            r[i] = slope * masses[alive[i]] - scale * dot(low, alive[i], rough)
+    else:
+        for i in range(seen):
+            r[i] = slope * masses[alive[i]] - dot(residuals, alive[i], unit)
     found = 0
-    for i in range(m):
-        j = alive[i]
-        if found == want and tail_norms[j] + slope * tail_masses[j] <= values[want - 1]:
-            return i
-        x = slope * masses[j] - dot(residuals, j, unit)
-        r[i] = x
+    for i in range(seen):
+        x = r[i]
+        if x < least:
+            continue
         if found < want:
             t = found
             found += 1
@@ -90,43 +159,70 @@ def largest(
         else:
             continue
         while t > 0 and values[t - 1] < x:
-            values[t], places[t] = values[t - 1], places[t - 1]
+            values[t], tops[t] = values[t - 1], tops[t - 1]
             t -= 1
-        values[t], places[t] = x, i
-    return m
+        values[t], tops[t] = x, alive[i]
+        if found == want:
+            least = values[want - 1]
+    return seen
 
 
 @compiled
 def bound(
-    keys: tuple,
+    keys: Keys,
     alive: np.ndarray,
     m: int,
     k: int,
     sums: tuple,  # g, float64 [d]; mass and sum of norms of the kept keys
     unit: np.ndarray,
+    rough: np.ndarray,  # float32, scratch
     tau: float,
     least: float,
     lam: float,  # where the search for the multiplier starts
+    marks: np.ndarray,
     r: np.ndarray,
     values: np.ndarray,
-    places: np.ndarray,
-) -> tuple[float, float, float, int]:
-    """``D`` at the best multiplier found, the margin it must exceed, that multiplier, candidates looked at.
+    tops: np.ndarray,
+) -> tuple[float, float, float, int, float]:
+    """``D`` at the best multiplier found, the margin it must exceed, that multiplier, candidates looked at;
+    and what r may err by, in norms.
+    """
+    for c in range(len(unit)):
+        rough[c] = unit[c]
+    error = ROUGH * (keys.residuals.shape[1] + 8)
+    d, margin, found, seen = _best(
+        keys, alive, m, k, sums, unit, rough, tau, least, lam, error, marks, r, values, tops
+    )
+    if margin > d > -margin:
+        error = 0.0
+        d, margin, found, seen = _best(
+            keys, alive, m, k, sums, unit, rough[:0], tau, least, found, error, marks, r, values, tops
+        )
+    return d, margin, found, seen, error
+
+
+@compiled
+def _best(
+    keys: Keys, alive: np.ndarray, m: int, k: int, sums: tuple, unit: np.ndarray, rough: np.ndarray,
+    tau: float, least: float, lam: float, error: float, marks: np.ndarray, r: np.ndarray,
+    values: np.ndarray, tops: np.ndarray,
+) -> tuple[float, float, float, int]:  # fmt: skip
+    """`bound` in one precision.
 
     ``D`` is concave in the multiplier, its slope is what the largest r lack in mass: regula falsi.
     """
     lam = multiplier(lam)[0]
     want = min(k + 1, m)
     if least <= 0.0:
-        seen = largest(keys, alive, m, want, unit, tau, r, values, places)
-        d, margin, _ = _value(keys, alive, k, sums, unit, tau, 0.0, 0.0, values, places)
+        seen = largest(keys, alive, m, want, unit, rough, tau, marks, r, values, tops)
+        d, margin, _ = _value(keys, alive, k, sums, unit, tau, 0.0, 0.0, error, values, tops)
         return d, margin, 0.0, seen
     best, best_lam, at = -np.inf, 0.0, 0.0
     low, high, under, over = 0.0, -1.0, 0.0, 0.0
     seen, margin = 0, 0.0
     for _ in range(TRIES):
-        seen = largest(keys, alive, m, want, unit, tau + lam, r, values, places)
-        d, margin, short = _value(keys, alive, k, sums, unit, tau, lam, least, values, places)
+        seen = largest(keys, alive, m, want, unit, rough, tau + lam, marks, r, values, tops)
+        d, margin, short = _value(keys, alive, k, sums, unit, tau, lam, least, error, values, tops)
         at = lam
         if d > best:
             best, best_lam = d, lam
@@ -146,33 +242,37 @@ def bound(
         if lam == at:
             break
     if at != best_lam:
-        seen = largest(keys, alive, m, want, unit, tau + best_lam, r, values, places)
-        best, margin, _ = _value(keys, alive, k, sums, unit, tau, best_lam, least, values, places)
+        seen = largest(keys, alive, m, want, unit, rough, tau + best_lam, marks, r, values, tops)
+        best, margin, _ = _value(keys, alive, k, sums, unit, tau, best_lam, least, error, values, tops)
     return best, margin, best_lam, seen
 
 
 @compiled
 def _value(
-    keys: tuple, alive: np.ndarray, k: int, sums: tuple, unit: np.ndarray, tau: float, lam: float,
-    least: float, values: np.ndarray, places: np.ndarray,
+    keys: Keys, alive: np.ndarray, k: int, sums: tuple, unit: np.ndarray, tau: float, lam: float,
+    least: float, error: float, values: np.ndarray, tops: np.ndarray,
 ) -> tuple[float, float, float]:  # fmt: skip
-    """``D``, its margin, and what the `k` largest lack in mass."""
-    masses, norms = keys[1], keys[2]
+    """``D``, its margin, and what the `k` largest lack in mass.
+
+    No `k` candidates have more than the `k` largest r found and, each, what that of the longest may err by.
+    """
+    masses, norms = keys.masses, keys.norms
     g, mass, length = sums
     taken = 0.0
     d = dot(g.reshape(1, -1), 0, unit) - (tau + lam) * mass + lam * least
     for i in range(k):
-        j = alive[places[i]]
+        j = tops[i]
         d -= values[i]
         taken += masses[j]
         length += norms[j]
     mass += taken
-    return d, MARGIN * (length + (tau + lam) * mass + lam * least), least - mass
+    margin = MARGIN * (length + (tau + lam) * mass + lam * least)
+    return d, margin + k * error * (keys.tail_norms[alive[0]] + FAINT * keys.scale), least - mass
 
 
 @compiled
 def fix(
-    keys: tuple,
+    keys: Keys,
     alive: np.ndarray,  # in and out
     m: int,
     k: int,
@@ -180,34 +280,33 @@ def fix(
     margin: float,
     slope: float,
     seen: int,
+    error: float,  # of r, in norms
     r: np.ndarray,
     values: np.ndarray,
-    places: np.ndarray,  # in: places of the largest, one more than `k` if there are; out: their keys
+    tops: np.ndarray,
     marks: np.ndarray,  # int8 [n], 1 where alive; kept so
 ) -> tuple[int, int]:
     """Drop candidates that no set below the threshold has; returns those left, and how many all of them have.
 
     With key j taken the bound is ``D + r_(k) - r_j``, without it ``D + r_j - r_(k+1)``; the margin grows by
-    the norm of the key that comes in. Keys that all have are the first of `places`; they stay alive, for the
+    the norm of the key that comes in. Keys that all have are the first of `tops`; they stay alive, for the
     caller to keep.
     """
-    tail_norms, tail_masses = keys[3], keys[4]
+    norms, tail_norms, tail_masses = keys.norms, keys.tail_norms, keys.tail_masses
     if m == k:
-        for i in range(k):
-            places[i] = alive[places[i]]
         return m, k
-    own = MARGIN * keys[2][alive[places[k]]]
+    error += MARGIN
+    faint = error * FAINT * keys.scale
+    own = error * norms[tops[k]] + faint
     drop, force = values[k - 1] + d - margin, values[k] + own - d + margin
     forced = 0
     while forced < k and values[forced] > force:
         forced += 1
-    for i in range(k + 1):
-        places[i] = alive[places[i]]
     last, dropped = m, 0
     while last > seen and tail_norms[alive[last - 1]] + slope * tail_masses[alive[last - 1]] < drop:
         last -= 1
     for i in range(seen):
-        dropped += r[i] + MARGIN * keys[2][alive[i]] < drop
+        dropped += r[i] + error * norms[alive[i]] + faint < drop
     if forced == 0 and dropped + m - last < WORTH * m:
         return m, 0
     while m > last:
@@ -215,7 +314,7 @@ def fix(
         marks[alive[m]] = 0
     left = 0
     for i in range(seen):
-        if r[i] + MARGIN * keys[2][alive[i]] >= drop:
+        if r[i] + error * norms[alive[i]] + faint >= drop:
             alive[left] = alive[i]
             left += 1
         else:

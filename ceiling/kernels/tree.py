@@ -13,11 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ceiling.kernels.bound import MARGIN, bound, direction, drop_light, fix, multiplier
+from ceiling.kernels import gains
+from ceiling.kernels.bound import MARGIN, Keys, bound, direction, drop_light, fix, multiplier
 from ceiling.kernels.compiled import compiled
-from ceiling.kernels.gains import KEPT as KEEPING
-from ceiling.kernels.gains import LEFT_OUT, best, learn, mixed
-from ceiling.kernels.gains import room as learned
 from ceiling.kernels.vectors import dot
 from ceiling.kernels.vertices import MOST, add, nearest, repair, room, settle
 
@@ -27,44 +25,28 @@ FIX, SHUT, BRANCH, LAST, NONE = 1, 2, 3, 4, 5
 EMPTY, MORE, FULL, BETTER = 0, 1, 2, 3
 """How `walk` returns: the subtree is refuted; the quota is used up; no room for events; a better set."""
 
-ROUNDS, STALLS, GAIN, LEAST = 40, 16, 1e-2, 6
+ROUNDS, STALLS, GAIN, LEAST = 40, 16, 1e-2, 5
 """Directions at a node, at most; those that may not raise its bound by a hundredth, before it branches; those
 that are tried though it has to branch, for what is learned of its bound."""
 
-DEPTH, ALIVE, LEFT, KEPT, VERTICES, NODES, CURSOR, ROOTED, OPEN, TOPS, KEY, CHILD = range(12)
+STEADY = 4.0
+"""Weight of the node's best direction so far, beside 1 of the next one, which alone would swing to and fro
+(P. Wentges, 1997): a quarter fewer directions, and bounds to learn from."""
+
+DEPTH, ALIVE, LEFT, KEPT, VERTICES, NODES, CURSOR, ROOTED, OPEN, KEY, CHILD = range(11)
 """Whole numbers of a search: waiting children, candidates, keys still to take, keys kept, vertices, nodes so
-far, end of the events, the last root's vertices, whether a node waits to be visited, how many keys of
-largest r the last direction left; key and child of the branching that made the node, -1: none."""
+far, end of the events, the last root's vertices, whether a node waits to be visited; key, -1: none, and
+child of the branching that made the node."""
 
 MASS, LENGTH, LAM, TAU, BOUND, WEIGHT, PARENT = range(7)
 """Numbers of a search: mass and summed norms of the kept keys, multiplier, threshold; the node's bound, the
 weight of the key that it was made by, and the bound of its parent."""
 
 
-class Keys(NamedTuple):
-    """Keys of positive mass by descending ``|z| + tau p``.
-
-    Attributes
-    ----------
-    residuals : ndarray of float64, shape (n, d)
-        Padded (`vectors.padded`).
-    masses, norms : ndarray of float64, shape (n,)
-        Norms of the residuals, rounded up.
-    tail_norms, tail_masses : ndarray of float64, shape (n,)
-        The largest of each key and all later ones.
-    """
-
-    residuals: np.ndarray
-    masses: np.ndarray
-    norms: np.ndarray
-    tail_norms: np.ndarray
-    tail_masses: np.ndarray
-
-
 class Search(NamedTuple):
     """All that a search holds between calls of `walk`."""
 
-    whole: np.ndarray  # int64 [12]
+    whole: np.ndarray  # int64 [11]
     real: np.ndarray  # float64 [7]
     kept: np.ndarray  # int64 [depth]
     g: np.ndarray  # float64 [d], sum of the kept residuals
@@ -81,8 +63,8 @@ class Search(NamedTuple):
 
 
 @compiled
-def begin(n: int, d: int, s: int) -> Search:
-    """Room for a search of `s` of `n` keys."""
+def begin(n: int, d: int, rough: int, s: int) -> Search:
+    """Room for a search of `s` of `n` keys, in `d` dimensions, or `rough` in float32."""
     depth = s + 2
     stack = (
         np.zeros((depth, 5), np.int64), np.zeros((depth, 5)), np.zeros((depth, 2, d)),
@@ -90,13 +72,14 @@ def begin(n: int, d: int, s: int) -> Search:
         np.zeros((depth, d), np.int16),
     )  # fmt: skip
     scratch = (
-        np.zeros(n), np.zeros(depth), np.zeros(depth, np.int64), np.zeros(n), np.zeros(d), np.zeros(n),
-        np.zeros(MOST * depth, np.int64),
+        np.zeros(n), np.zeros(depth), np.zeros(depth, np.int64), np.zeros(n), np.zeros(d), np.zeros(d),
+        np.zeros(MOST * depth, np.int64), np.zeros(rough, np.float32),
     )  # fmt: skip
     return Search(
-        np.zeros(12, np.int64), np.zeros(7), np.zeros(depth, np.int64), np.zeros(d), np.zeros(d),
+        np.zeros(11, np.int64), np.zeros(7), np.zeros(depth, np.int64), np.zeros(d), np.zeros(d),
         np.zeros(d, np.int16), np.zeros(n, np.int32), np.zeros(n, np.int8), room(s, d), stack,
-        (np.zeros((MOST, depth), np.int32), np.zeros(MOST), np.zeros(d)), scratch, learned(n), np.zeros(s, np.int64),
+        (np.zeros((MOST, depth), np.int32), np.zeros(MOST), np.zeros(d)), scratch, gains.room(n),
+        np.zeros(s, np.int64),
     )  # fmt: skip
 
 
@@ -123,10 +106,11 @@ def open_subtree(keys: Keys, search: Search, ranks: np.ndarray, heaviest: int, k
     for v in range(count):
         hull[0][v, :k], hull[1][v] = rooted[v, :k], weights[v]
     if count > 0 and whole[ALIVE] >= k:
-        settle(keys.residuals, keys.masses, k, g, hull, count)
+        settle(keys.residuals, keys.masses, k, g, real[MASS], hull, count)
         count = repair(
-            keys.residuals, keys.masses, k, k, search.alive, whole[ALIVE], search.marks, g, hull, count
-        )
+            keys.residuals, keys.masses, k, k, search.alive, whole[ALIVE], search.marks, g, real[MASS], hull,
+            count,
+        )  # fmt: skip
     whole[VERTICES] = count if whole[ALIVE] >= k else 0
     if not direction(last, search.grid, search.unit) and not direction(g, search.grid, search.unit):
         search.scratch[4][:] = keys.residuals[0]
@@ -172,7 +156,7 @@ def _visit(
     """Bound and fix; EMPTY where the node is refuted, MORE where it must branch, BETTER for a better set."""
     whole, real, g, unit, grid = search.whole, search.real, search.g, search.unit, search.grid
     alive, marks, hull = search.alive, search.marks, search.hull
-    r, values, places, _, point, _, _ = search.scratch
+    r, values, tops, _, point, steady, _, rough = search.scratch
     residuals, masses = keys.residuals, keys.masses
     k = whole[LEFT]
     first = k if whole[DEPTH] == 0 and whole[KEPT] <= 1 else -1
@@ -191,35 +175,42 @@ def _visit(
             break
         sums = (g, real[MASS], real[LENGTH])
         tau = real[TAU]
-        d, margin, lam, seen = bound(keys, alive, m, k, sums, unit, tau, least, real[LAM], r, values, places)
+        d, margin, lam, seen, error = bound(
+            keys, alive, m, k, sums, unit, rough, tau, least, real[LAM], marks, r, values, tops
+        )
         real[LAM] = lam
         if d >= margin:
             _write_direction(search, events, SHUT, directions, width)
             break
+        if d > highest:
+            steady[:] = unit
         stalls = 0 if d > highest + GAIN * abs(d) else stalls + 1
         highest = max(highest, d)
-        left, forced = fix(keys, alive, m, k, d, margin, tau + lam, seen, r, values, places, marks)
-        whole[VERTICES] = add(residuals, masses, places, k, g, hull, whole[VERTICES])
-        whole[TOPS] = min(k + 1, m)
+        left, forced = fix(keys, alive, m, k, d, margin, tau + lam, seen, error, r, values, tops, marks)
+        whole[VERTICES] = add(residuals, masses, tops, k, g, real[MASS], hull, whole[VERTICES])
         if left < m or forced > 0:
             _write_direction(search, events, FIX, directions, width)
             before, whole[ALIVE] = k, left
             for i in range(forced):
-                _keep(keys, search, places[i])
+                _keep(keys, search, tops[i])
             if forced > 0:
                 _compact(search)
             k = whole[LEFT]
             if whole[ALIVE] < k or k <= 1:
                 continue
             whole[VERTICES] = repair(
-                residuals, masses, before, k, alive, whole[ALIVE], marks, g, hull, whole[VERTICES]
+                residuals, masses, before, k, alive, whole[ALIVE], marks, g, real[MASS], hull, whole[VERTICES]
             )
         rounds += 1
-        relaxed, short = nearest(hull, whole[VERTICES], g, real[MASS], tau, least, pull, point)
-        if direction(point, grid, unit):
-            real[LAM] = pull * short / np.sqrt(dot(point.reshape(1, -1), 0, point))
+        relaxed, short = nearest(hull, whole[VERTICES], tau, least, pull, point)
+        length = np.sqrt(dot(point.reshape(1, -1), 0, point))
+        if length > 0:
+            real[LAM] = pull * short / length
+        for c in range(len(point)):
+            point[c] += STEADY * length * steady[c]
+        direction(point, grid, unit)
         if (relaxed < 0 and short <= 0 and rounds >= LEAST) or rounds >= ROUNDS or stalls >= STALLS:
-            real[BOUND] = 0.5 * (min(relaxed, 0.0) + highest)
+            real[BOUND] = highest
             end = MORE
             break
     if k == first and rounds > 0:  # a root without keys fixed: its vertices suit the next one
@@ -234,7 +225,7 @@ def _keep(keys: Keys, search: Search, key: int) -> None:
     search.kept[whole[KEPT]] = key
     whole[KEPT] += 1
     whole[LEFT] -= 1
-    search.marks[key] = 0
+    search.marks[key] = -1
     real[MASS] += keys.masses[key]
     real[LENGTH] += keys.norms[key]
     for c in range(len(g)):
@@ -289,8 +280,8 @@ def _learn(keys: Keys, search: Search, end: int) -> None:
     if whole[KEY] < 0 or end == BETTER:
         return
     gain = max((real[BOUND] if end == MORE else 0.0) - real[PARENT], 0.0)
-    moved = 1 - real[WEIGHT] if whole[CHILD] == KEEPING else real[WEIGHT]
-    learn(search.gains, whole[KEY], keys.norms[whole[KEY]], whole[CHILD], moved, gain)
+    moved = 1 - real[WEIGHT] if whole[CHILD] == gains.KEPT else real[WEIGHT]
+    gains.learn(search.gains, whole[KEY], keys.norms[whole[KEY]], whole[CHILD], moved, gain)
 
 
 @compiled
@@ -298,18 +289,15 @@ def _branch(keys: Keys, search: Search, origin: np.ndarray, events: np.ndarray) 
     """Go on with the sets that keep a key; those without it wait on the stack."""
     whole, real, alive, hull = search.whole, search.real, search.alive, search.hull
     counts, reals, vectors, waiting, chosen, weights, grids = search.stack
-    x, worth, few = search.scratch[3], search.scratch[5], search.scratch[6]
+    x, few = search.scratch[3], search.scratch[6]
     t, k, left = whole[DEPTH], whole[LEFT], 0
-    count = mixed(hull, whole[VERTICES], k, x, few)
-    key = best(search.gains, keys.norms, few, count, x)
-    for i in range(count):
-        j = few[i]
-        worth[j] = (real[TAU] + real[LAM]) * keys.masses[j] - dot(keys.residuals, j, search.unit)
+    count = gains.mixed(hull, whole[VERTICES], k, x, few)
+    key = gains.best(search.gains, keys.norms, few, count, x)
     for i in range(whole[ALIVE]):
         if alive[i] != key:
             alive[left] = alive[i]
             left += 1
-    whole[ALIVE], whole[KEY], whole[CHILD] = left, key, KEEPING
+    whole[ALIVE], whole[KEY], whole[CHILD] = left, key, gains.KEPT
     real[WEIGHT], real[PARENT] = x[key], real[BOUND]
     counts[t, 0], counts[t, 1], counts[t, 2], counts[t, 4] = left, k, whole[KEPT], key
     reals[t, 0], reals[t, 1], reals[t, 2] = real[MASS], real[LENGTH], real[LAM]
@@ -320,43 +308,24 @@ def _branch(keys: Keys, search: Search, origin: np.ndarray, events: np.ndarray) 
     for v in range(whole[VERTICES]):
         if hull[1][v] <= 0:
             continue
-        at = worst = -1
+        at = -1
         for i in range(k):
-            j = hull[0][v, i]
-            if j == key:
+            if hull[0][v, i] == key:
                 at = i
-            if worst < 0 or worth[j] < worth[hull[0][v, worst]]:
-                worst = i
-        other = -1 if at < 0 else _other(search, hull[0][v], k, key)
-        if at < 0 or other >= 0:
+        if at < 0:
             chosen[t, without], weights[t, without] = hull[0][v], hull[1][v]
-            if at >= 0:
-                chosen[t, without, at] = other
             without += 1
-        hull[0][having], hull[1][having] = hull[0][v], hull[1][v]
-        at = worst if at < 0 else at
-        hull[0][having, at] = hull[0][having, k - 1]
-        having += 1
+        else:
+            hull[0][having], hull[1][having] = hull[0][v], hull[1][v]
+            hull[0][having, at] = hull[0][having, k - 1]
+            having += 1
     counts[t, 3], whole[VERTICES] = without, having
     whole[DEPTH] += 1
     _keep(keys, search, key)
-    settle(keys.residuals, keys.masses, whole[LEFT], search.g, hull, having)
+    settle(keys.residuals, keys.masses, whole[LEFT], search.g, real[MASS], hull, having)
     _write(search, events, BRANCH)
     events[whole[CURSOR]], events[whole[CURSOR] + 1] = origin[key] % 32768, origin[key] // 32768
     whole[CURSOR] += 2
-
-
-@compiled
-def _other(search: Search, vertex: np.ndarray, k: int, key: int) -> int:
-    """The candidate of largest r that is neither `key` nor in the vertex; -1 if none is known."""
-    for i in range(search.whole[TOPS]):
-        j = search.scratch[2][i]
-        fits = j != key and search.marks[j] == 1
-        for a in range(k):
-            fits = fits and vertex[a] != j
-        if fits:
-            return j
-    return -1
 
 
 @compiled
@@ -371,7 +340,7 @@ def _back(keys: Keys, search: Search) -> None:
     t = whole[DEPTH]
     whole[ALIVE], whole[LEFT], whole[KEPT], whole[VERTICES], whole[KEY] = counts[t]
     real[MASS], real[LENGTH], real[LAM], real[WEIGHT], real[PARENT] = reals[t]
-    whole[CHILD] = LEFT_OUT
+    whole[CHILD] = gains.LEFT_OUT
     search.g[:], search.unit[:], search.grid[:] = vectors[t, 0], vectors[t, 1], grids[t]
     search.marks[:] = 0
     for i in range(whole[ALIVE]):
@@ -379,7 +348,7 @@ def _back(keys: Keys, search: Search) -> None:
         search.marks[waiting[t, i]] = 1
     count = whole[VERTICES]
     hull[0][:count], hull[1][:count] = chosen[t, :count], weights[t, :count]
-    settle(keys.residuals, keys.masses, whole[LEFT], search.g, hull, count)
+    settle(keys.residuals, keys.masses, whole[LEFT], search.g, real[MASS], hull, count)
 
 
 @compiled

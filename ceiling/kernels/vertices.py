@@ -1,9 +1,10 @@
 """Vertices of a node's relaxation, and the point of their hull where the relaxed error is smallest.
 
-A node keeps some keys, with sums ``g`` of residuals and ``p`` of masses, and takes `k` more. A vertex is one
-choice of those `k`; the relaxation may mix choices. Over the mixtures of a few vertices, ``|g + sum w g_v|
-- tau (p + sum w p_v)`` is minimised by pairwise steps with exact line search, all in inner products. Where a
-mass floor is violated the shortfall counts as one more coordinate, times `pull`.
+A node keeps some keys and takes `k` more. A vertex is one choice of those `k`, and its point the sum of all
+residuals, those of the kept keys included: it stays where it is when a key of the vertex becomes a kept one.
+The relaxation may mix choices. Over the mixtures of a few vertices, ``|sum w y_v| - tau sum w p_v`` is
+minimised by pairwise steps with exact line search, all in inner products. Where a mass floor is violated the
+shortfall counts as one more coordinate, times `pull`.
 """
 
 import numpy as np
@@ -11,8 +12,8 @@ import numpy as np
 from ceiling.kernels.compiled import compiled
 from ceiling.kernels.vectors import dot
 
-MOST = 32
-"""Vertices held; the one of least weight makes room."""
+MOST = 24
+"""Vertices held, a multiple of 8; the one of least weight makes room."""
 
 STEPS = 30
 """Pairwise steps at a time; more bring no fewer nodes."""
@@ -23,7 +24,7 @@ FLAT = 1e-3
 
 @compiled
 def room(s: int, d: int) -> tuple:
-    """Space for vertices: keys, weights, sums of residuals, sums of masses, inner products."""
+    """Space for vertices: keys, weights, points, masses, inner products; scratch."""
     return (
         np.zeros((MOST, s + 2), np.int32), np.zeros(MOST), np.zeros((MOST, d)), np.zeros(MOST),
         np.zeros((MOST, MOST)), np.zeros(MOST), np.zeros(MOST),
@@ -36,7 +37,8 @@ def add(
     masses: np.ndarray,  # float64 [n]
     chosen: np.ndarray,  # int64 [k], its keys
     k: int,
-    g: np.ndarray,  # float64 [d]
+    g: np.ndarray,  # float64 [d], sum of the kept residuals
+    mass: float,  # of the kept keys
     hull: tuple,
     count: int,
 ) -> int:
@@ -51,39 +53,43 @@ def add(
     for i in range(k):
         keys[count, i] = chosen[i]
     weights[count] = 1.0 if count == 0 else 0.0
-    place(residuals, masses, k, g, hull, count, count + 1)
+    place(residuals, masses, k, g, mass, hull, count)
+    relate(hull, count, count + 1)
     return count + 1
 
 
 @compiled
 def place(
-    residuals: np.ndarray, masses: np.ndarray, k: int, g: np.ndarray, hull: tuple, v: int, count: int
+    residuals: np.ndarray, masses: np.ndarray, k: int, g: np.ndarray, mass: float, hull: tuple, v: int
 ) -> None:
-    """Sums of vertex `v`, and its inner products with the first `count` ones."""
-    keys, _, sums, mass, gram, onto, _ = hull
-    total = 0.0
-    for c in range(sums.shape[1]):
-        sums[v, c] = 0.0
+    """Point and mass of vertex `v`, from its keys."""
+    keys, point = hull[0], hull[2][v]
+    for c in range(len(g)):
+        point[c] = g[c]
     for i in range(k):
         j = keys[v, i]
-        total += masses[j]
-        for c in range(sums.shape[1]):
-            sums[v, c] += residuals[j, c]
-    mass[v] = total
-    own = sums[v]
+        mass += masses[j]
+        for c in range(len(g)):
+            point[c] += residuals[j, c]
+    hull[3][v] = mass
+
+
+@compiled
+def relate(hull: tuple, v: int, count: int) -> None:
+    """Inner products of the point of vertex `v` with those of the first `count` ones."""
+    points, gram = hull[2], hull[4]
+    own = points[v]
     for w in range(count):
-        gram[v, w] = gram[w, v] = dot(sums, w, own)
-    onto[v] = dot(sums, v, g)
+        gram[v, w] = gram[w, v] = dot(points, w, own)
 
 
 @compiled
 def _remove(hull: tuple, v: int, count: int) -> int:
     """The last vertex takes the place of `v`."""
-    keys, weights, sums, mass, gram, onto, _ = hull
+    keys, weights, points, mass, gram, _, _ = hull
     count -= 1
     if v != count:
-        keys[v], weights[v], sums[v] = keys[count], weights[count], sums[count]
-        mass[v], onto[v] = mass[count], onto[count]
+        keys[v], weights[v], points[v], mass[v] = keys[count], weights[count], points[count], mass[count]
         for w in range(count):
             gram[v, w] = gram[w, v] = gram[count, w]
         gram[v, v] = gram[count, count]
@@ -98,29 +104,31 @@ def repair(
     k: int,  # keys of a vertex from now on
     alive: np.ndarray,  # int32 [m], candidates in use
     m: int,
-    marks: np.ndarray,  # int8 [n], 1 where alive
+    marks: np.ndarray,  # int8 [n], 1 where alive, -1 where kept
     g: np.ndarray,
+    mass: float,
     hull: tuple,
     count: int,
 ) -> int:
     """Make every vertex a choice of `k` candidates again; those without weight are dropped instead."""
-    keys, weights, sums, onto = hull[0], hull[1], hull[2], hull[5]
+    keys, weights = hull[0], hull[1]
     v = 0
     while v < count:
-        whole = 0
+        filled = kept = 0
         for i in range(before):
-            whole += marks[keys[v, i]]
-        if whole == k == before:
+            j = keys[v, i]
+            kept += marks[j] == -1
+            if marks[j] == 1:
+                keys[v, filled] = j
+                filled += 1
+        if filled == k and kept == before - k:
             v += 1
         elif weights[v] == 0.0:
             count = _remove(hull, v, count)
         else:
-            filled = 0
-            for i in range(before):
-                j = keys[v, i]
-                if marks[j] == 1 and filled < k:
-                    keys[v, filled], marks[j] = j, 2
-                    filled += 1
+            filled = min(filled, k)
+            for i in range(filled):
+                marks[keys[v, i]] = 2
             for i in range(m):
                 if filled == k:
                     break
@@ -129,48 +137,44 @@ def repair(
                     filled += 1
             for i in range(k):
                 marks[keys[v, i]] = 1
-            place(residuals, masses, k, g, hull, v, count)
+            place(residuals, masses, k, g, mass, hull, v)
+            relate(hull, v, count)
             v += 1
-    if before != k:
-        for v in range(count):
-            onto[v] = dot(sums, v, g)
     return count
 
 
 @compiled
-def settle(residuals: np.ndarray, masses: np.ndarray, k: int, g: np.ndarray, hull: tuple, count: int) -> None:
-    """Weights sum to 1, and sums are made anew, after keys or `g` changed."""
+def settle(
+    residuals: np.ndarray, masses: np.ndarray, k: int, g: np.ndarray, mass: float, hull: tuple, count: int
+) -> None:
+    """Weights sum to 1, and all else is made anew, after vertices were chosen."""
     weights = hull[1]
     total = 0.0
     for v in range(count):
         total += weights[v]
     for v in range(count):
         weights[v] /= total
-        place(residuals, masses, k, g, hull, v, v + 1)
+        place(residuals, masses, k, g, mass, hull, v)
+        relate(hull, v, v + 1)
 
 
 @compiled
 def nearest(
     hull: tuple,
     count: int,
-    g: np.ndarray,  # float64 [d]
-    mass: float,  # of the kept keys
     tau: float,
     least: float,  # mass floor; 0: none
     pull: float,  # weight of a squared shortfall
-    point: np.ndarray,  # float64 [d], out: g + sum w g_v
+    point: np.ndarray,  # float64 [d], out: sum w y_v
 ) -> tuple[float, float]:
     """Move the weights; returns the relaxed error ``|point, shortfall| - tau mass`` and the shortfall."""
-    _, weights, sums, masses, gram, onto, along = hull
-    square, total = dot(g.reshape(1, -1), 0, g), mass
+    _, weights, points, masses, gram, along, slopes = hull
+    square = total = 0.0
+    weights[count:] = 0.0
     for v in range(count):
+        along[v] = dot(gram, v, weights)
+        square += weights[v] * along[v]
         total += weights[v] * masses[v]
-    for v in range(count):
-        inner = onto[v]
-        for w in range(count):
-            inner += weights[w] * gram[v, w]
-        along[v] = inner
-        square += weights[v] * (onto[v] + inner)
     for _ in range(STEPS):
         short = max(least - total, 0.0)
         weight = pull if short > 0 else 0.0
@@ -181,7 +185,9 @@ def nearest(
         scale = 1.0 / norm  # divisions check for zero, and the loop below would not vectorise
         slope = weight * short * scale + tau
         for v in range(count):
-            gradient = along[v] * scale - slope * masses[v]
+            slopes[v] = along[v] * scale - slope * masses[v]
+        for v in range(count):
+            gradient = slopes[v]
             if low < 0 or gradient < lowest:
                 low, lowest = v, gradient
             if weights[v] > 0 and (high < 0 or gradient > highest):
@@ -202,15 +208,14 @@ def nearest(
         weights[high] = 0.0 if step == weights[high] else weights[high] - step
         weights[low] += step
         for v in range(count):
-            along[v] += step * (gram[v, low] - gram[v, high])
-    total = mass
-    for c in range(len(g)):
-        point[c] = g[c]
+            along[v] += step * (gram[low, v] - gram[high, v])
+    total = 0.0
+    point[:] = 0.0
     for v in range(count):
         if weights[v] > 0:
             total += weights[v] * masses[v]
-            for c in range(len(g)):
-                point[c] += weights[v] * sums[v, c]
+            for c in range(len(point)):
+                point[c] += weights[v] * points[v, c]
     short = max(least - total, 0.0)
     return np.sqrt(dot(point.reshape(1, -1), 0, point) + pull * short * short) - tau * total, short
 
