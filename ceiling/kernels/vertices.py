@@ -181,17 +181,17 @@ def nearest(
         norm = np.sqrt(max(square, 0.0) + weight * short * short)
         if norm <= 0:
             break
-        low, high, lowest, highest = -1, -1, 0.0, 0.0
-        scale = 1.0 / norm  # divisions check for zero, and the loop below would not vectorise
+        scale = 1.0 / norm
         slope = weight * short * scale + tau
         for v in range(count):
             slopes[v] = along[v] * scale - slope * masses[v]
-        for v in range(count):
-            gradient = slopes[v]
-            if low < 0 or gradient < lowest:
-                low, lowest = v, gradient
-            if weights[v] > 0 and (high < 0 or gradient > highest):
-                high, highest = v, gradient
+        low, high, lowest, highest = 0, 0, np.inf, -np.inf
+        for v in range(count):  # without branches: which way they go cannot be foretold
+            x = slopes[v]
+            y = x if weights[v] > 0 else -np.inf
+            low = v if x < lowest else low
+            high = v if y > highest else high
+            lowest, highest = min(lowest, x), max(highest, y)
         if highest - lowest <= FLAT * abs(norm - tau * total):
             break
         gain = masses[low] - masses[high]
@@ -207,8 +207,9 @@ def nearest(
         total += step * gain
         weights[high] = 0.0 if step == weights[high] else weights[high] - step
         weights[low] += step
+        more, less = gram[low], gram[high]
         for v in range(count):
-            along[v] += step * (gram[low, v] - gram[high, v])
+            along[v] += step * (more[v] - less[v])
     total = 0.0
     point[:] = 0.0
     for v in range(count):
