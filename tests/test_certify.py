@@ -183,7 +183,7 @@ def test_a_light_key_is_no_lighter_than_its_floor():
     values = np.array([[3.0], [0.0], [-5.0], [4.0], [-7.0]])
     values[1] = masses @ values + 0.01
     row = ceiling.Row(masses, values)
-    search = Refutation(row, 1, float(row.masses[1] / row.masses[0]), 1e-6, 0.5, WAYS[0])
+    search = Refutation(row, 1, float(row.masses[1] / row.masses[0]), 1e-6, 0.5, WAYS[0][0])
     met = [error for error, _ in search.refute(None)]
     assert met
     assert min(met) == pytest.approx(minimum(row, 1, None)[0], rel=1e-6)
@@ -198,10 +198,10 @@ def hard_row(n: int = 400, d: int = 24) -> ceiling.Row:
 
 def test_nodes_decide_and_a_weaker_bound_is_proved():
     row = hard_row()
-    first, again = (ceiling.certify(row, 6, nodes=12000, seconds=1e6, mass_floor=0.7) for _ in range(2))
+    first, again = (ceiling.certify(row, 6, nodes=6000, seconds=1e6, mass_floor=0.7) for _ in range(2))
     assert (first.status, first.stopped_by) == ("gap", "nodes")
     assert 0 < first.lower < first.upper
-    assert first.nodes <= 12000
+    assert first.nodes <= 6000
     assert (first.lower, first.upper, first.proof) == (again.lower, again.upper, again.proof)
     assert checked(row.masses, row, 6, first) is None
 
@@ -276,7 +276,7 @@ def test_a_skeleton_is_filled_in_again(floor):
 
 def recipe_of(found: ceiling.Certificate, row: ceiling.Row, floor: float | None) -> bytes:
     """The recipe of a search that met its limits nowhere and no better set."""
-    return Refutation(row, 4, floor or 0.0, 1e-6, found.upper * (1 - 1e-6 / 4), WAYS[0]).recipe
+    return Refutation(row, 4, floor or 0.0, 1e-6, found.upper * (1 - 1e-6 / 4), WAYS[0][0]).recipe
 
 
 @pytest.mark.parametrize(

@@ -17,15 +17,15 @@ ENGINE = "certify/5"
 """Name and version of the search; part of what identifies a stored result."""
 
 NODES = 200_000
-"""Default limit, about ten seconds of one core at 4 096 keys."""
+"""Default limit, 15 to 60 seconds of one core where keys are thousands."""
 
 QUICK, LOOK = 5, 2000
-"""The local search first gets one of so many parts of its rounds, and the proof so many nodes (without a
-floor also as many as keys, below `LARGE` twice as many), which suffice for most rows; only where they do not
-is all of it made."""
+"""The local search first gets one of so many parts of its rounds, and the proof, without a floor, so many nodes
+and as many as keys, below `LARGE` twice as many, which suffice for most rows; only where they do not is all of
+it made."""
 
-WAYS = (Way(False, 0.1), Way(True, 0.0), Way(False, 3.0))
-"""Under a mass floor each is looked at; the first goes on."""
+WAYS = ((Way(False, 0.1), 500), (Way(True, 0.0), 500), (Way(False, 3.0), 500), (Way(False, 0.1), 10_000))
+"""Under a mass floor each is looked at, for so many nodes; the first goes on."""
 
 LARGE, PATIENCE = 24, 0.5
 """From budgets of so many keys on, rows that resist get walks by threshold accepting, until that share of the
@@ -150,17 +150,18 @@ def certify(
         return ends(0.0, Status.TRIVIAL, "none")
     if upper <= ZERO * centre(row).sigma:
         return ends(0.0, Status.GAP, "none")  # rounding of zero: there is nothing below to refute
-    search = Refutation(row, s, rho, gap, upper * (1 - gap / 4), WAYS[0])
+    way, look = WAYS[0]
+    search = Refutation(row, s, rho, gap, upper * (1 - gap / 4), way)
     if not search.resolves(upper, kept):
         return ends(0.0, Status.GAP, "none")
-    look = LOOK if rho else (1 if s >= LARGE else 2) * row.n_keys + LOOK
+    look = look if rho else (1 if s >= LARGE else 2) * row.n_keys + LOOK
     upper, kept = _prove(search, limits, upper, kept, SHARE, look)
-    for way in WAYS[1:]:
+    for way, look in WAYS[1:]:
         if search.refuted or not rho:
             break
         limits.spent += search.nodes
         search = Refutation(row, s, rho, gap, upper * (1 - gap / 4), way)
-        upper, kept = _prove(search, limits, upper, kept, SHARE, LOOK)
+        upper, kept = _prove(search, limits, upper, kept, SHARE, look)
     left = nodes - limits.used(search)
     thorough, weaker = s >= LARGE and not rho and left > row.n_keys, None
     if not search.refuted:
@@ -174,7 +175,7 @@ def certify(
             return ends(0.0, Status.GAP, "none")
         if rho:
             limits.spent += search.nodes
-            search = Refutation(row, s, rho, gap, upper * (1 - gap / 4), WAYS[0])
+            search = Refutation(row, s, rho, gap, upper * (1 - gap / 4), WAYS[0][0])
         else:
             search.aim(upper * (1 - gap / 4))  # the subtree that was ended begins anew
         if thorough:
