@@ -20,12 +20,14 @@ NODES = 200_000
 """Default limit, 15 to 60 seconds of one core where keys are thousands."""
 
 QUICK, LOOK = 5, 2000
-"""The local search first gets one of so many parts of its rounds, and the proof, without a floor, so many nodes
-and as many as keys, below `LARGE` twice as many, which suffice for most rows; only where they do not is all of
-it made."""
+"""The local search first gets one of so many parts of its rounds, and the proof, without a floor, so many
+nodes and as many as keys, below `LARGE` twice as many, which suffice for most rows; only where they do not is
+all of it made."""
 
 WAYS = ((Way(False, 0.1), 500), (Way(True, 0.0), 500), (Way(False, 3.0), 500), (Way(False, 0.1), 10_000))
-"""Under a mass floor each is looked at, for so many nodes; the first goes on."""
+LOOKS = 20
+"""Under a mass floor each is looked at, for so many nodes, but one of so many parts of their limit; the first
+goes on."""
 
 LARGE, PATIENCE = 24, 0.5
 """From budgets of so many keys on, rows that resist get walks by threshold accepting, until that share of the
@@ -161,7 +163,7 @@ def certify(
             break
         limits.spent += search.nodes
         search = Refutation(row, s, rho, gap, upper * (1 - gap / 4), way)
-        upper, kept = _prove(search, limits, upper, kept, SHARE, look)
+        upper, kept = _prove(search, limits, upper, kept, SHARE, min(look, nodes // LOOKS))
     left = nodes - limits.used(search)
     thorough, weaker = s >= LARGE and not rho and left > row.n_keys, None
     if not search.refuted:
