@@ -156,7 +156,7 @@ def certify(
     search = Refutation(row, s, rho, gap, upper * (1 - gap / 4), way)
     if not search.resolves(upper, kept):
         return ends(0.0, Status.GAP, "none")
-    look = look if rho else (1 if s >= LARGE else 2) * row.n_keys + LOOK
+    look = min(look, nodes // LOOKS) if rho else (1 if s >= LARGE else 2) * row.n_keys + LOOK
     upper, kept = _prove(search, limits, upper, kept, SHARE, look)
     for way, look in WAYS[1:]:
         if search.refuted or not rho:

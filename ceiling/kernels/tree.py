@@ -31,7 +31,7 @@ that are tried though it has to branch, for what is learned of its bound."""
 
 STEADY = 4.0
 """Weight of the node's best direction so far, beside 1 of the next one, which alone would swing to and fro
-(P. Wentges, 1997): a quarter fewer directions, and bounds to learn from."""
+(P. Wentges, 1997): a fifth fewer directions, and bounds that say more."""
 
 DEPTH, ALIVE, LEFT, KEPT, VERTICES, NODES, CURSOR, ROOTED, OPEN, KEY, CHILD = range(11)
 """Whole numbers of a search: waiting children, candidates, keys still to take, keys kept, vertices, nodes so
