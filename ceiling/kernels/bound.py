@@ -24,8 +24,8 @@ MARGIN = 1e-12
 inner products of up to a few hundred components, err by less than a tenth of it."""
 
 ROUGH = 2.0**-23
-"""Times components + 8 and the norm, twice what a float32 inner product errs by: both factors are rounded, and
-every product and sum, by 2^-24 each."""
+"""Times components + 8 and the norm, twice what a float32 inner product errs by: both factors are rounded,
+and every product and sum, by 2^-24 each."""
 
 FAINT = 1e-35
 """The same where numbers underflow, times the largest norm: float32 ends at 1e-38."""
