@@ -274,6 +274,33 @@ def test_a_skeleton_is_filled_in_again(floor):
     assert "skeleton" in check_proof(row.masses, row.values, 4, *bounds, other)
 
 
+@pytest.mark.parametrize("floor", [0.0, 0.5])
+def test_an_interrupted_search_is_found_again(floor: float):
+    """Interrupted in a subtree, asked what survives, set back, aimed anew: its recipe tells all of it."""
+    row = hard_row(30, 6)
+    error = ceiling.improve(row, 4, mass_floor=floor or None).error
+
+    class Few:
+        quota = 0
+
+        def reached(self, nodes: int) -> bool:
+            return nodes >= self.quota
+
+    search, few = Refutation(row, 4, floor, 1e-6, error * 1.2, WAYS[0][0], directions=True), Few()
+    for quota, share in ((40, 1.1), (150, 1.0), (300, 0.999)):
+        few.quota = quota
+        list(search.refute(few))
+        search.survivors()
+        mark = search.mark()
+        search.aim(error * 0.7)
+        few.quota = search.nodes + 50
+        list(search.refute(few))
+        search.back(mark, error * share)
+    list(search.refute(None))
+    assert search.refuted
+    assert np.array_equal(stream_of(row, 4, floor, search.recipe), search.stream)
+
+
 def recipe_of(found: ceiling.Certificate, row: ceiling.Row, floor: float | None) -> bytes:
     """The recipe of a search that met its limits nowhere and no better set."""
     return Refutation(row, 4, floor or 0.0, 1e-6, found.upper * (1 - 1e-6 / 4), WAYS[0][0]).recipe

@@ -13,6 +13,16 @@ from ceiling.kernels.vectors import WIDTH, dot, padded
 D = 5
 
 
+def keys_of(residuals: np.ndarray, masses: np.ndarray, tau: float) -> bound.Keys:
+    norms = np.linalg.norm(residuals, axis=1) * (1 + 1e-12)
+    order = np.argsort(-(norms + tau * masses), kind="stable")
+    residuals, masses, norms = padded(residuals[order]), masses[order], norms[order]
+    tail_norms, tail_masses = (np.maximum.accumulate(x[::-1])[::-1].copy() for x in (norms, masses))
+    scale = float(norms.max())
+    rough = padded((residuals / scale).astype(np.float32), 2 * WIDTH)
+    return bound.Keys(residuals, masses, norms, tail_norms, tail_masses, rough, scale)
+
+
 class Node:
     """Some keys, of which some are kept, `k` are to come, and a direction."""
 
@@ -26,33 +36,40 @@ class Node:
         if random.random() < 0.3:
             residuals[1:] = residuals[0]  # ties
         self.tau = float(scale * np.median(size) * random.uniform(0.01, 2))
-        norms = np.linalg.norm(residuals, axis=1) * (1 + 1e-12)
-        order = np.argsort(-(norms + self.tau * masses), kind="stable")
-        residuals, self.masses, norms = padded(residuals[order]), masses[order], norms[order]
-        tail_norms, tail_masses = (np.maximum.accumulate(x[::-1])[::-1].copy() for x in (norms, self.masses))
-        rough = padded((residuals / norms.max()).astype(np.float32), 2 * WIDTH)
-        scale = float(norms.max())
-        self.keys = bound.Keys(residuals, self.masses, norms, tail_norms, tail_masses, rough, scale)
+        self.keys = keys_of(residuals, masses, self.tau)
+        self.masses, residuals = self.keys.masses, self.keys.residuals
         self.alive, self.marks = np.arange(n, dtype=np.int32), np.ones(n, np.int8)
         self.g = padded(scale * random.normal(size=(1, D)))[0]
         self.mass = float(random.uniform(0, 1))
         self.least *= self.mass + float(np.sort(masses)[-self.k :].sum())
         self.unit, grid = np.zeros(WIDTH), np.zeros(WIDTH, np.int16)
-        self.own = random.normal(size=D)  # of ordinary directions; or one along a key, where r are extreme
-        bound.direction(padded(self.own[None])[0] if random.random() < 0.7 else residuals[0], grid, self.unit)
-        self.r, self.values, self.tops = np.zeros(n), np.zeros(n + 1), np.zeros(n + 1, np.int64)
+        ways = (
+            padded(random.normal(size=(1, D)))[0],
+            residuals[0],
+            -residuals[-1],
+        )  # along a key r are extreme
+        bound.direction(ways[random.integers(3)], grid, self.unit)
+        self.lam = float(random.choice([0.0, 1.0, 1e17])) * self.tau
+        self.r, self.values, self.tops = np.zeros(n), np.full(n + 1, 1e300), np.zeros(n + 1, np.int64)
         self.tops[:n] = random.permutation(n) if random.random() < 0.5 else random.integers(n, size=n)
+
+    def largest(self, want: int, rough: np.ndarray, slope: float) -> int:
+        error = bound.ROUGH * (WIDTH + 8) if len(rough) else bound.MARGIN
+        return bound.largest(
+            self.keys, self.alive, len(self.alive), want, self.unit, rough, slope, error, self.marks, self.r,
+            self.values, self.tops,
+        )  # fmt: skip
 
     def bound(self, exactly: bool = False) -> tuple:
         sums = (self.g, self.mass, float(np.linalg.norm(self.g)))
         if exactly:
             return bound._best(
                 self.keys, self.alive, len(self.alive), self.k, sums, self.unit, np.zeros(0, np.float32),
-                self.tau, self.least, 0.0, 0.0, self.marks, self.r, self.values, self.tops,
+                self.tau, self.least, self.lam, bound.MARGIN, self.marks, self.r, self.values, self.tops,
             )  # fmt: skip
         return bound.bound(
             self.keys, self.alive, len(self.alive), self.k, sums, self.unit, np.zeros(2 * WIDTH, np.float32),
-            self.tau, self.least, 0.0, self.marks, self.r, self.values, self.tops,
+            self.tau, self.least, self.lam, self.marks, self.r, self.values, self.tops,
         )  # fmt: skip
 
     def exact(self, lam: float) -> tuple[Fraction, list[Fraction]]:
@@ -94,6 +111,41 @@ def test_the_largest_are_found(node: Node):
     assert (np.diff(node.values[:want]) <= 0).all()
 
 
+@pytest.mark.parametrize("factor", [0.0, 1.0, 1e17])
+@pytest.mark.parametrize("exactly", [True, False])
+def test_hints_hide_no_key(exactly: bool, factor: float):
+    """All places are filled, by the largest: also where hints are these, and norms vanish beside masses."""
+    for seed in range(60):
+        node = Node(seed, 1.0, 1.0)
+        slope, want = factor * node.tau, min(node.k + 1, len(node.alive))
+        rough = np.zeros(0 if exactly else 2 * WIDTH, np.float32)
+        rough[: len(rough) // 2] = node.unit[: len(rough) // 2]
+        inner = [node.keys.scale * dot(node.keys.rough, j, rough) for j in node.alive if not exactly]
+        r = slope * node.masses - np.array(inner or node.keys.residuals @ node.unit)
+        if seed % 4:
+            node.tops[:want] = np.argsort(-r, kind="stable")[:want]
+        seen = node.largest(want, rough, slope)
+        assert want <= seen <= len(r)
+        assert len(set(node.tops[:want].tolist())) == want
+        slack = 1e-12 * (np.abs(r).max() + node.keys.scale)
+        assert np.abs(node.values[:want] - np.sort(r)[::-1][:want]).max() <= slack
+        assert np.abs(node.values[:want] - r[node.tops[:want]]).max() <= slack
+
+
+def test_a_rough_r_above_its_norm_is_seen():
+    """Keys of norms 2, 1.5 and 1, of which the first and the last lie along the direction."""
+    for seed in range(50):
+        along, across = np.linalg.qr(np.random.default_rng(seed).normal(size=(D, 2)))[0].T
+        node = Node(0, 0.0, 1.0)
+        node.keys = keys_of(np.stack([-2 * along, 1.5 * across, -along]), np.full(3, 1e-3), 1.0)
+        node.alive, node.marks = np.arange(3, dtype=np.int32), np.ones(3, np.int8)
+        node.r, node.values, node.tops = np.zeros(3), np.zeros(3), np.array([0, 2, 0])
+        rough = np.zeros(2 * WIDTH, np.float32)
+        rough[:D] = along
+        assert node.largest(2, rough, 0.0) == 3
+        assert node.tops[:2].tolist() == [0, 2]
+
+
 @given(nodes)
 def test_what_is_fixed_is_in_no_set_or_in_all(node: Node):
     """Exactly: with a dropped key, or without a kept one, the node would be empty."""
@@ -123,7 +175,7 @@ def test_where_rough_sums_cannot_tell_exact_ones_do():
         r = -(node.keys.residuals @ node.unit)
         node.g[:] = node.unit * r.max() * share / float(node.unit @ node.unit)
         d, margin, _, _, error = node.bound()
-        assert error == 0.0
+        assert error == bound.MARGIN
         assert (d >= margin) is empty
 
 

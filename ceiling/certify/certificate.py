@@ -26,8 +26,8 @@ all of it made."""
 
 WAYS = ((Way(False, 0.1), 500), (Way(True, 0.0), 500), (Way(False, 3.0), 500), (Way(False, 0.1), 10_000))
 LOOKS = 20
-"""Under a mass floor each is looked at, for so many nodes, but one of so many parts of their limit; the first
-goes on."""
+"""Under a mass floor each is tried, for so many nodes, and no more than one of so many parts of their limit;
+then the first has all that is left."""
 
 LARGE, PATIENCE = 24, 0.5
 """From budgets of so many keys on, rows that resist get walks by threshold accepting, until that share of the

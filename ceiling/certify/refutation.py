@@ -21,7 +21,7 @@ from ceiling.objective import TIE
 from ceiling.problem import Row
 
 CHUNK = 1000
-"""Nodes between looks at the clock, and at Ctrl-C: a tenth of a second at most."""
+"""Nodes between looks at the clock, and at Ctrl-C: a third of a second at most."""
 
 WORDS = 1 << 16
 """Words of events held before they are taken away."""

@@ -27,8 +27,9 @@ ROUGH = 2.0**-23
 """Times components + 8 and the norm, twice what a float32 inner product errs by: both factors are rounded,
 and every product and sum, by 2^-24 each."""
 
-FAINT = 1e-35
-"""The same where numbers underflow, times the largest norm: float32 ends at 1e-38."""
+FAINT = 1e-30
+"""Share of the largest norm that any norm counts as, for what r may err by: float32 ends at 1e-38, r errs by
+about 1e-6 of it."""
 
 GRID = 32767
 """Largest component of a stored direction."""
@@ -104,6 +105,7 @@ def largest(
     unit: np.ndarray,
     rough: np.ndarray,  # float32, the same; empty: float64 is asked for
     slope: float,  # tau + lam
+    error: float,  # of r, in norms
     marks: np.ndarray,  # int8 [n], 1 where alive; kept so
     r: np.ndarray,  # float64 [m], out: r of the candidates seen
     values: np.ndarray,  # float64 [want], out: the largest, descending
@@ -112,7 +114,8 @@ def largest(
     """Find the `want` largest r; returns how many candidates were looked at: no later one reaches them.
 
     Keys come by descending ``|z| + tau p``, so the tail of negligible keys is never looked at. First, as many
-    keys as are wanted, those that were largest before, tell what the largest reach.
+    keys as are wanted, those that were largest before, tell what the largest reach; these are among the seen,
+    as no r found exceeds its key's part of the tail.
     """
     residuals, masses, _, tail_norms, tail_masses, low, scale = keys
     least, found, told, i = np.inf, 0, 0, 0
@@ -132,11 +135,11 @@ def largest(
         marks[tops[a]] = min(marks[tops[a]], 1)
     for a in range(i):
         marks[alive[a]] = 1
-    seen, end = want, m
+    seen, end, faint = want, m, error * FAINT * scale
     while seen < end:
         middle = (seen + end) // 2
         j = alive[middle]
-        if tail_norms[j] + slope * tail_masses[j] <= least:
+        if tail_norms[j] * (1 + error) + faint + slope * tail_masses[j] < least:
             end = middle
         else:
             seen = middle + 1
@@ -189,12 +192,12 @@ def bound(
     """
     for c in range(len(unit)):
         rough[c] = unit[c]
-    error = ROUGH * (keys.residuals.shape[1] + 8)
+    error = ROUGH * (keys.residuals.shape[1] + 8)  # far above MARGIN
     d, margin, found, seen = _best(
         keys, alive, m, k, sums, unit, rough, tau, least, lam, error, marks, r, values, tops
     )
     if margin > d > -margin:
-        error = 0.0
+        error = MARGIN
         d, margin, found, seen = _best(
             keys, alive, m, k, sums, unit, rough[:0], tau, least, found, error, marks, r, values, tops
         )
@@ -214,14 +217,14 @@ def _best(
     lam = multiplier(lam)[0]
     want = min(k + 1, m)
     if least <= 0.0:
-        seen = largest(keys, alive, m, want, unit, rough, tau, marks, r, values, tops)
+        seen = largest(keys, alive, m, want, unit, rough, tau, error, marks, r, values, tops)
         d, margin, _ = _value(keys, alive, k, sums, unit, tau, 0.0, 0.0, error, values, tops)
         return d, margin, 0.0, seen
     best, best_lam, at = -np.inf, 0.0, 0.0
     low, high, under, over = 0.0, -1.0, 0.0, 0.0
     seen, margin = 0, 0.0
     for _ in range(TRIES):
-        seen = largest(keys, alive, m, want, unit, rough, tau + lam, marks, r, values, tops)
+        seen = largest(keys, alive, m, want, unit, rough, tau + lam, error, marks, r, values, tops)
         d, margin, short = _value(keys, alive, k, sums, unit, tau, lam, least, error, values, tops)
         at = lam
         if d > best:
@@ -242,7 +245,7 @@ def _best(
         if lam == at:
             break
     if at != best_lam:
-        seen = largest(keys, alive, m, want, unit, rough, tau + best_lam, marks, r, values, tops)
+        seen = largest(keys, alive, m, want, unit, rough, tau + best_lam, error, marks, r, values, tops)
         best, margin, _ = _value(keys, alive, k, sums, unit, tau, best_lam, least, error, values, tops)
     return best, margin, best_lam, seen
 
@@ -295,7 +298,6 @@ def fix(
     norms, tail_norms, tail_masses = keys.norms, keys.tail_norms, keys.tail_masses
     if m == k:
         return m, k
-    error += MARGIN
     faint = error * FAINT * keys.scale
     own = error * norms[tops[k]] + faint
     drop, force = values[k - 1] + d - margin, values[k] + own - d + margin

@@ -1,10 +1,9 @@
 """Which key to branch on: the one whose two children should gain most, by what they gained before.
 
-Of every key is remembered by how much the bound rose, a unit of its weight moved, in the child that keeps it
-and in the one that does not (pseudo-costs, M. Bénichou et al., 1971). The same heavy keys are branched on all
-over a tree, so it soon shows which of them matter: on diffuse rows trees have a half to a twentieth of the
-nodes of those that branch on the largest ``x (1 - x) |z|^2``. A key seldom met counts as gaining what keys of
-its norm do.
+For every key, and for either child, is remembered by how much the bound rose, divided by how far the key's
+weight moved (pseudo-costs, M. Bénichou et al., 1971). The same heavy keys are branched on all over a tree, so
+it soon shows which of them matter: on diffuse rows trees have a half to a twentieth of the nodes of those
+that branch on the largest ``x (1 - x) |z|^2``. A key seldom met counts as gaining what keys of its norm do.
 """
 
 import numpy as np
@@ -20,15 +19,13 @@ PRIOR = 4.0
 LEAST = 1e-6
 """Gain, a unit of norm, below which children are alike."""
 
-TINY = 1e-300
-
-WHOLE = 1e-9
-"""Weights this close to 0 or 1 are that."""
+WHOLE, NEAR = 1e-9, 1e-3
+"""Weights this close to 0 or 1 are that; a weight that moved by less counts as having moved by so much."""
 
 
 @compiled
 def room(n: int) -> tuple:
-    """Gains and numbers of branchings, a key and a child; the same over all keys, by norm."""
+    """Gains and numbers of branchings, a key and a child; gains and norms, a child, summed over all."""
     return np.zeros((n, 2)), np.zeros((n, 2)), np.zeros((2, 2))
 
 
@@ -42,11 +39,11 @@ def forget(gains: tuple) -> None:
 def learn(gains: tuple, key: int, norm: float, child: int, moved: float, gain: float) -> None:
     """Take note of what a child gained: its key's weight was `moved` to 1 or 0."""
     own, times, overall = gains
-    rate = gain / max(moved, 1e-3)
+    rate = gain / max(moved, NEAR)
     own[key, child] += rate
     times[key, child] += 1
-    overall[child, 0] += rate / max(norm, TINY)
-    overall[child, 1] += 1
+    overall[child, 0] += rate
+    overall[child, 1] += norm
 
 
 @compiled

@@ -53,7 +53,7 @@ class Search(NamedTuple):
     unit: np.ndarray  # float64 [d], the direction
     grid: np.ndarray  # int16 [d], the same
     alive: np.ndarray  # int32 [n], candidates, ascending
-    marks: np.ndarray  # int8 [n], 1 where alive
+    marks: np.ndarray  # int8 [n], 1 where alive, -1 where kept since the vertices were made, or 0
     hull: tuple
     stack: tuple
     root: tuple
@@ -95,6 +95,7 @@ def open_subtree(keys: Keys, search: Search, ranks: np.ndarray, heaviest: int, k
     whole[LEFT], whole[OPEN], whole[KEY] = s, 1, -1
     real[MASS] = real[LENGTH] = real[LAM] = 0.0
     g[:] = 0.0
+    search.scratch[2][:] = 0  # hints of another subtree: it may not be one in a search run again
     for j in range(len(ranks)):
         search.marks[j] = ranks[j] > heaviest
         if ranks[j] > heaviest:

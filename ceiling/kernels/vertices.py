@@ -50,6 +50,7 @@ def add(
             if weights[v] < weights[least]:
                 least = v
         count = _remove(hull, least, count)
+        weights[:count] /= weights[:count].sum()
     for i in range(k):
         keys[count, i] = chosen[i]
     weights[count] = 1.0 if count == 0 else 0.0
@@ -104,7 +105,7 @@ def repair(
     k: int,  # keys of a vertex from now on
     alive: np.ndarray,  # int32 [m], candidates in use
     m: int,
-    marks: np.ndarray,  # int8 [n], 1 where alive, -1 where kept
+    marks: np.ndarray,  # int8 [n], 1 where alive, -1 where kept since the vertices were made
     g: np.ndarray,
     mass: float,
     hull: tuple,
