@@ -120,8 +120,10 @@ def test_hints_hide_no_key(exactly: bool, factor: float):
         slope, want = factor * node.tau, min(node.k + 1, len(node.alive))
         rough = np.zeros(0 if exactly else 2 * WIDTH, np.float32)
         rough[: len(rough) // 2] = node.unit[: len(rough) // 2]
-        inner = [node.keys.scale * dot(node.keys.rough, j, rough) for j in node.alive if not exactly]
-        r = slope * node.masses - np.array(inner or node.keys.residuals @ node.unit)
+        inner = node.keys.residuals @ node.unit
+        if not exactly:
+            inner[:] = [node.keys.scale * dot(node.keys.rough, j, rough) for j in range(len(inner))]
+        r = slope * node.masses - inner
         if seed % 4:
             node.tops[:want] = np.argsort(-r, kind="stable")[:want]
         seen = node.largest(want, rough, slope)
