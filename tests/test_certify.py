@@ -94,7 +94,7 @@ def test_parts_of_captured_rows_against_brute_force(file):
         agrees(part, values[some], s, FLOORS[s % 3])
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", WAYS[:3])  # the fourth is the first, for longer
 def test_every_way_to_meet_a_floor_is_a_proof(way, monkeypatch):
     certificate = importlib.import_module("ceiling.certify.certificate")
     monkeypatch.setattr(certificate, "WAYS", (way,))
